@@ -15,15 +15,16 @@ fn main() -> Result<(), Box<dyn error::Error>> {
     println!("cargo::rerun-if-changed={ROOT}");
     let files = protox::compile([SERVICE], [ROOT])?;
     let out = env::var("OUT_DIR")?;
-    // The file is for reflection, and for the JSON form of the same messages.
+    // The reflection service and the JSON form of the messages need this file.
     fs::write(Path::new(&out).join("descriptors.bin"), files.encode_to_vec())?;
     let files = with_values_of_any_bytes(files);
     tonic_prost_build::configure().build_client(true).build_transport(false).compile_fds(files)?;
     Ok(())
 }
 
-/// Changes the value of a descriptor's entry to `bytes`, which has the same wire format. Envoy
-/// copies header fields of clients into it, and these are not always UTF-8.
+/// Changes the type of the values in descriptor entries from text to `bytes`, which has the same
+/// wire format. Envoy copies header fields of clients into these values, and such fields are not
+/// always UTF-8.
 fn with_values_of_any_bytes(mut files: FileDescriptorSet) -> FileDescriptorSet {
     let is_ours = |file: &&mut FileDescriptorProto| file.package() == DESCRIPTORS;
     let messages = files.file.iter_mut().filter(is_ours).flat_map(|file| &mut file.message_type);

@@ -8,7 +8,7 @@ use subtle::{Choice, ConstantTimeEq};
 
 use crate::listen::Listen;
 
-/// The most tokens of one listener. Each request is compared with all of them.
+/// The most tokens of one listener. The token of each request is compared with all of these tokens.
 pub const MAX_TOKENS: usize = 64;
 
 /// The length of the shortest token, in bytes. A shorter token could be guessed.
@@ -51,7 +51,7 @@ impl Tokens {
     /// Replaces the tokens by the tokens in `text`, from the next request on.
     ///
     /// # Errors
-    /// As for [`parse`](Self::parse). The current tokens then stay in force.
+    /// The same errors as [`parse`](Self::parse). After an error, the current tokens stay valid.
     pub fn replace(&self, text: &str) -> Result<(), AccessError> {
         let tokens = read(text)?;
         *self.0.tokens.write().unwrap_or_else(PoisonError::into_inner) = tokens;
@@ -65,8 +65,8 @@ impl Tokens {
         self.0.version.load(Ordering::Acquire)
     }
 
-    /// Returns whether `given` is one of the tokens. The time does not depend on which token
-    /// matches, nor on which byte differs.
+    /// Returns whether `given` is one of the tokens. The time of the comparison does not reveal
+    /// which token matches or which byte differs.
     #[must_use]
     pub fn contain(&self, given: &[u8]) -> bool {
         let is_same = |token: &[u8]| token.ct_eq(given);
@@ -126,9 +126,9 @@ impl Access {
 pub enum AccessError {
     /// The text contains no token.
     NoToken,
-    /// There are more tokens than [`MAX_TOKENS`]: this many.
+    /// The text contains this number of tokens, which is above [`MAX_TOKENS`].
     TooManyTokens(usize),
-    /// A token is shorter than [`SHORTEST_TOKEN`]. The token has this many bytes.
+    /// A token has this number of bytes, which is below [`SHORTEST_TOKEN`].
     ShortToken(usize),
     /// The listener at this address would be open to every client.
     Exposed(String),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::connection_slots::ConnectionSlot;
 use tollgate_http::{Shutdown, Stream};
 
-/// The protocol of a listener: a handler that serves the connections.
+/// A handler that serves the connections of a listener, in the protocol of the listener.
 pub trait ConnectionHandler: Clone + Send + Sync + 'static {
     /// Serves one client until the client disconnects. In
     /// [`Phase::Draining`](crate::Phase::Draining), serves the client until its last response is
@@ -18,11 +18,11 @@ pub trait ConnectionHandler: Clone + Send + Sync + 'static {
 /// A client's connection. It occupies a slot of its listener until it is dropped.
 #[derive(Debug)]
 pub struct Connection {
-    /// The byte stream.
+    /// The byte stream of the connection.
     pub stream: Stream,
     /// The address of the client. `None` on a unix domain socket.
     pub peer: Option<SocketAddr>,
-    /// The phase of the shutdown.
+    /// The current phase of the shutdown.
     pub shutdown: Shutdown,
     pub(crate) slot: ConnectionSlot,
 }
@@ -34,8 +34,8 @@ pub struct ConnectionLimits {
     pub at_once: u32,
     /// The longest time that a TLS handshake may take.
     pub handshake: Duration,
-    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until it
-    /// sends its first request.
+    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until
+    /// the client sends its first request.
     pub first_byte: Duration,
     /// The longest time from the first to the last byte of a command or of the head of a request.
     pub request: Duration,

@@ -92,7 +92,7 @@ impl ConnectionSlots {
         &self.connections
     }
 
-    /// Assigns a slot to an admitted client. The connection counts as busy until it calls
+    /// Assigns a slot to an admitted client. The connection counts as busy until the first call of
     /// [`ConnectionSlot::mark_idle`].
     pub(crate) fn open(&self, admission: Admission<SlotState, SlotObserver>) -> ConnectionSlot {
         let state = SlotState {

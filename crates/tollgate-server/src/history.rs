@@ -22,22 +22,24 @@ pub const HISTORY_LIMITS: usize = 200;
 /// sample, they count the decisions of one interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HistoryCounts {
-    /// Admitted requests.
+    /// The number of admitted requests.
     pub admitted: u64,
-    /// Refused requests. For a limit: requests that the limit itself refused.
+    /// The number of refused requests. For a limit, the number of requests that this limit itself
+    /// refused.
     pub refused: u64,
-    /// Decisions that the store did not make.
+    /// The number of decisions that were made without the store, because the store did not answer.
     pub degraded: u64,
-    /// Requests that shadow rules, or a limit that is not enforced, would have refused.
+    /// The number of requests that shadow rules, or a limit that is not enforced, would have
+    /// refused.
     pub would_refuse: u64,
 }
 
-/// The counters of a node at one moment.
+/// The counters of a node at one point in time.
 #[derive(Clone, Debug)]
 pub struct HistoryReading {
-    /// Milliseconds since the Unix epoch.
+    /// The time of the reading, in milliseconds since the Unix epoch.
     pub at_ms: u64,
-    /// All requests.
+    /// The counts of all requests.
     pub requests: HistoryCounts,
     /// The durations of all decisions.
     pub latency: Observed,
@@ -150,7 +152,7 @@ impl History {
         Self(Arc::new(Inner { read: Box::new(read), ring }))
     }
 
-    /// Takes a sample every [`HISTORY_PERIOD`], without end.
+    /// Takes a sample every [`HISTORY_PERIOD`]. The future never ends.
     pub async fn keep(self) {
         let mut turns = tokio::time::interval(HISTORY_PERIOD);
         turns.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -200,7 +202,8 @@ impl fmt::Debug for History {
 }
 
 impl Last {
-    /// Returns the decisions between these counters and `reading`.
+    /// Returns a sample of the decisions that were counted after these counters and before
+    /// `reading`.
     fn sample(&self, reading: &HistoryReading) -> Sample {
         let latency = reading.latency.since(&self.latency);
         let limits = reading.limits.iter().filter_map(|(name, counts)| {
@@ -228,8 +231,8 @@ impl Last {
         }
     }
 
-    /// Replaces the counters by those of `reading`. The name of a limit that is known already is
-    /// shared and not copied again.
+    /// Replaces the counters by those of `reading`. The name of a limit that the previous counters
+    /// contain is shared and not copied again.
     fn set(&mut self, reading: HistoryReading) {
         let HistoryReading { at_ms, requests, latency, limits } = reading;
         let known = std::mem::take(&mut self.limits);
@@ -243,7 +246,8 @@ impl Last {
 }
 
 impl HistoryResponse {
-    /// Adds the sample with this index.
+    /// Appends the values of `sample`, which has the position `index` in the arrays of the
+    /// response.
     fn add(&mut self, index: usize, sample: &Sample) {
         self.at_ms.push(sample.at_ms);
         self.elapsed_ms.push(sample.elapsed_ms);

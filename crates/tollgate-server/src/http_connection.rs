@@ -55,7 +55,8 @@ pub const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// A listener that serves requests with the service `S`, over HTTP/1.1 and HTTP/2. The first bytes
 /// of a connection select the version.
 ///
-/// `S` limits the time of a response and the size of a body.
+/// The listener limits neither the time of a response nor the size of a body, so `S` has to limit
+/// both.
 #[derive(Clone, Debug)]
 pub struct HttpConnectionHandler<S> {
     service: S,
@@ -71,22 +72,23 @@ pub struct Peer(pub Option<SocketAddr>);
 pub struct HttpConnectionLimits {
     /// The HTTP versions that are accepted.
     pub versions: HttpVersions,
-    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until it
-    /// sends its first request.
+    /// The longest time until a client sends its first byte. Over HTTP/2, the longest time until
+    /// the client sends its first request.
     pub first_byte: Duration,
     /// The longest time from the first to the last byte of a request's head.
     pub head: Duration,
     /// The longest time that a connection may be idle, which means without a request.
     pub idle: Duration,
-    /// The time for which an HTTP/2 connection may be silent before a keep-alive ping is sent. It
-    /// is also the time limit for the reply to the ping.
+    /// The time for which an HTTP/2 connection may be silent before a keep-alive ping is sent. The
+    /// same time is the limit for the reply to the ping.
     pub keep_alive: Duration,
     /// The time for which an HTTP/2 client may read nothing of a response that is ready. After this
     /// time, the stream is reset. At most `idle`.
     pub write_stall: Duration,
-    /// The age at which a client is asked to open a new connection, plus up to a tenth at random,
-    /// so clients do not all reconnect at once. Load balancers that balance connections instead of
-    /// requests spread the load only if clients reconnect.
+    /// The age at which the listener asks the client of a connection to open a new connection. A
+    /// random time of up to a tenth of the age is added, so clients do not all reconnect at once.
+    /// Behind a load balancer that distributes connections instead of requests, the load is spread
+    /// only if clients reconnect.
     pub max_age: Option<Duration>,
     /// The time that responses may still take on a connection that has reached its `max_age`.
     pub max_age_grace: Duration,
@@ -147,8 +149,8 @@ where
     B::Data: Send,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    /// Serves a connection. `direct` answers the requests as long as it can read them, and hyper
-    /// answers all later ones.
+    /// Serves a connection. `direct` answers the requests until a request that it cannot read, and
+    /// hyper answers that request and all later ones.
     pub(crate) async fn serve_with<D>(self, direct: Option<D>, connection: Connection)
     where
         D: DirectService,
@@ -174,7 +176,7 @@ where
         let service = TrackedService { service: self.service, activity: Arc::clone(&activity) };
         let builder = self.limits.builder();
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
-        // Errors are not logged: a client's protocol error only closes its own connection.
+        // Errors are not logged, because a client's protocol error only closes its own connection.
         let end = match end {
             Some(end) => end,
             None => tokio::select! {
@@ -212,8 +214,9 @@ where
         }
     }
 
-    /// Serves the first part of a connection. If the connection has to end, also returns the
-    /// reason, after the requests that had arrived are answered.
+    /// Answers the first requests of a connection without hyper, until the client disconnects, a
+    /// request needs hyper, or the connection has to end. If the connection has to end, the
+    /// requests that have arrived are answered first, and the reason is returned as well.
     async fn serve_directly<D, T>(
         &self,
         direct: &mut DirectConnection<D>,
@@ -244,7 +247,7 @@ where
     }
 }
 
-/// The reason why the listener ends a connection.
+/// The reason why the listener closes a connection.
 enum ConnectionEnd {
     /// The process drains.
     Drained,
@@ -287,9 +290,9 @@ impl HttpConnectionLimits {
         }
     }
 
-    /// Resolves when the connection should end: its slot is needed for another client, or the
-    /// client has been silent for too long, as `activity` reports. The future is polled after each
-    /// turn of the connection, so it detects changes of `activity` without a waker.
+    /// Resolves when the connection should end: its slot is needed for another client, or
+    /// `activity` shows that the client has been silent for too long. The future is polled after
+    /// each turn of the connection, so changes of `activity` are detected without a waker.
     async fn end(
         &self,
         activity: &Activity,
@@ -339,7 +342,7 @@ impl HttpConnectionLimits {
         .await
     }
 
-    /// Returns the time at which a silence will have lasted for too long, or `None` if the
+    /// Returns the time at which the client will have been silent for too long, or `None` if the
     /// connection is busy.
     fn due(&self, idleness: Idleness) -> Option<Instant> {
         match idleness {
@@ -356,7 +359,7 @@ impl HttpConnectionLimits {
         const FOR_EVER: Duration = Duration::from_secs(10 * 365 * 24 * 60 * 60);
         const PARTS: u32 = 1 << 16;
         let Some(age) = self.max_age else { return FOR_EVER };
-        // The part of the tenth is random, because the keys of `RandomState` are random.
+        // The added fraction is random, because the keys of `RandomState` are random.
         let chance = RandomState::new().build_hasher().finish() as u32 % PARTS;
         age + age / 10 * chance / PARTS
     }

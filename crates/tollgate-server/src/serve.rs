@@ -23,7 +23,8 @@ pub struct Served {
 type Listening = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Served {
-    /// Serves `handler` at `listener`. `name` is used in logs and metrics.
+    /// Creates an entry for [`serve`], in which `handler` serves the connections of `listener`.
+    /// `name` is used in logs and metrics.
     pub fn new<D: ConnectionHandler>(
         name: &'static str,
         listener: Listener,
@@ -39,7 +40,8 @@ impl Served {
         }
     }
 
-    /// Returns the connection slots, whose counts can be read while the listener serves.
+    /// Returns the connection slots of the listener. Their counts can be read while the listener
+    /// serves.
     #[must_use]
     pub fn slots(&self) -> ConnectionSlots {
         self.slots.clone()
@@ -56,7 +58,7 @@ impl fmt::Debug for Served {
 /// it accepts no more clients, answers every request that has arrived, and then closes the
 /// connection of the request.
 ///
-/// Dropping the future closes all connections at once.
+/// If the future that this function returns is dropped, all connections are closed at once.
 ///
 /// # Errors
 /// [`DrainTimeout`] if clients were still being served after `drain`. Their connections are closed.
@@ -88,7 +90,7 @@ async fn end(
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
     let all_free = async {
-        // Between two clients of the backlog, all slots may be free for a moment, so the accept
+        // All slots may be free for a short time between two clients of the backlog, so the accept
         // loops have to end first.
         while listening.join_next().await.is_some() {}
         for slots in all_slots {
@@ -144,7 +146,7 @@ async fn serve_one<D: ConnectionHandler>(
     }
 }
 
-/// The error that clients were still being served at the end of the drain time.
+/// The error of a shutdown in which clients were still being served at the end of the drain time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainTimeout {
     /// The number of connections that were still open, for each listener.

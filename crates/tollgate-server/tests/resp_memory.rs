@@ -1,6 +1,6 @@
 //! The memory of a connection depends on the bytes that arrived, not on announced lengths.
 //!
-//! This is a binary of its own, because it counts the allocations of the whole process.
+//! The test is a separate binary, because it counts the allocations of the whole process.
 
 use std::alloc::System;
 use std::io::{Read, Write};

@@ -32,9 +32,9 @@ pub(crate) struct Asset {
 /// The result of looking up a path of the dashboard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum AssetLookup {
-    /// A file.
+    /// The path belongs to this file.
     Asset(&'static Asset),
-    /// A redirect to this path.
+    /// The path is redirected to this path.
     Redirect(&'static str),
     /// The path belongs to no file.
     Missing,

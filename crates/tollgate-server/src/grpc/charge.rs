@@ -14,26 +14,26 @@ use tollgate::{DecisionRequest, DecisionSource, Limiter, Receipt, Revision};
 
 use super::request::{ParsedRequest, Size};
 
-/// Descriptors that are charged together, all or none.
+/// The descriptors of a request that are charged together: either all of them or none.
 pub(super) struct Part {
     mode: Mode,
     charges: DescriptorCharges,
     action: PartAction,
 }
 
-/// The effect of a refusal of a part.
+/// The effect on a request if one of its [parts](Part) is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The request is refused.
     Enforced,
-    /// A refusal puts the group over its limit. The request is refused if all groups are over their
-    /// limits.
+    /// The quota group of the part is over its limit. The request is refused if all quota groups
+    /// are over their limits.
     Quota(QuotaGroup),
-    /// A refusal has no effect. The part is only counted.
+    /// The refusal is only counted, and has no effect on the request.
     Shadow,
 }
 
-/// Whether a part is charged.
+/// Whether a [part](Part) is charged or refused without a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartAction {
     Charge,
@@ -41,19 +41,19 @@ enum PartAction {
     Refuse,
 }
 
-/// The outcome of a part.
+/// The result of charging a [part](Part) of a request.
 pub(super) struct PartResult {
     pub(super) mode: Mode,
     /// For each descriptor of the request, the index of its status in `evaluation`, if the
     /// descriptor has a status.
     pub(super) of: Vec<Option<usize>>,
-    /// The statuses. Empty if neither the store nor a fallback answered.
+    /// The statuses of the limits. Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
     pub(super) outcome: PartOutcome,
     receipt: Option<Receipt>,
 }
 
-/// Whether a part passed.
+/// Whether a [part](Part) of a request was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartOutcome {
     Passed,
@@ -219,7 +219,7 @@ impl<S: Store> Charger<'_, S> {
         PartResult { mode, of, evaluation: decision.evaluation, outcome, receipt: decision.receipt }
     }
 
-    /// Refunds the charge of a part. If the store does not answer, the charge remains.
+    /// Refunds the charge of a part. If the store does not answer, the charge is not refunded.
     async fn refund_part(&self, result: &mut PartResult) {
         let Some(receipt) = result.receipt.take() else { return };
         if self.limiter.refund_at(self.now, receipt).await.is_ok() {

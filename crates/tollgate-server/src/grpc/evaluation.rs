@@ -11,13 +11,13 @@ use super::charge::{Mode, PartOutcome, PartResult, charge};
 use super::refund::refund_hits;
 use super::request::{ParsedRequest, Size};
 
-/// The result of a request.
+/// The combined result of all parts of a request.
 pub(super) struct DescriptorEvaluation<'p> {
     pub(super) now: Timestamp,
     pub(super) plan: DescriptorPlan<'p>,
     /// For each descriptor, its status, if the status is known.
     pub(super) statuses: Vec<Option<LimitStatus>>,
-    /// For each descriptor, whether it is over its limit.
+    /// For each descriptor, whether the descriptor is over its limit.
     pub(super) is_over: Vec<bool>,
     /// Whether the request may pass.
     pub(super) overall: OverallResult,

@@ -10,9 +10,9 @@ use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse, health_server};
 use super::proto::SERVICE_NAME;
 use tollgate_http::{Phase, Shutdown};
 
-/// Reports `SERVING` until the process starts to drain, also if the store does not answer. In that
-/// case, `on_failure` of the policy decides about requests, and another node would use the same
-/// store.
+/// Reports `SERVING` until the process starts to drain, even if the store does not answer. Without
+/// the store, `on_failure` of the policy decides on requests, and another node would not help,
+/// because it uses the same store.
 pub(super) struct Health(pub(super) Shutdown);
 
 /// The name under which envoyproxy/ratelimit reports its health.

@@ -23,8 +23,8 @@ use super::service::{MAX_MESSAGE_BYTES, RateLimits};
 /// pass, and 429 if the request is over its limit. Status 400 means that the request is invalid.
 /// Status 503 means that the store did not answer and `on_failure` of the domain is `deny`.
 ///
-/// The router into which the route is merged has to check the access. That router may have any
-/// state type.
+/// The route does not check tokens, so the router into which it is merged has to control the
+/// access. That router may have any state type.
 pub fn json_route<S, T>(limiter: Arc<Limiter<S>>) -> axum::Router<T>
 where
     S: Store + 'static,

@@ -12,10 +12,10 @@ use super::proto::{Entry, RateLimitDescriptor, RateLimitRequest};
 const BACKEND: &str = "backend_name";
 const MODEL: &str = "model_name_override";
 
-/// Returns the metadata of a response, in the form of the reference server: the request, the
-/// metadata that the policy sets for the descriptors that are not over their limits, and the
-/// backends with quota left. Returns `None` if the policy sets no metadata and has no quota groups,
-/// because Envoy already has all other data.
+/// Returns the metadata of a response, in the form of the reference server (envoyproxy/ratelimit).
+/// The metadata contains the request, the backends with quota left, and the metadata that the
+/// policy sets for the descriptors that are not over their limits. Returns `None` if the policy
+/// sets no metadata and has no quota groups, because Envoy already has all other data.
 pub(super) fn metadata(
     request: &RateLimitRequest,
     evaluation: &DescriptorEvaluation<'_>,
@@ -112,7 +112,8 @@ fn backends(
     backends
 }
 
-/// Returns the last value of the entries with this key, unless it is empty.
+/// Returns the value of the last entry with this key, or `None` if that value is empty or no entry
+/// has the key.
 fn last<'e>(entries: &'e [Entry], key: &str) -> Option<&'e [u8]> {
     let last = entries.iter().rfind(|entry| entry.key == key)?;
     Some(&*last.value).filter(|value| !value.is_empty())

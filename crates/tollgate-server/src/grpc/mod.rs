@@ -1,7 +1,7 @@
 //! The gRPC listener: Envoy's global rate limit service, `envoy.service.ratelimit.v3`.
 //!
-//! A request is read and validated without a socket, its descriptors are charged in the way that
-//! the policy defines for their domain, and the result is sent in Envoy's form. The listener never
+//! The listener validates a request, charges the descriptors of the request in the way that the
+//! policy defines for their domain, and sends the result in Envoy's form. The listener never
 //! answers `UNKNOWN`, because Envoy would let such a request pass.
 
 mod answer;

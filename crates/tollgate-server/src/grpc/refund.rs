@@ -29,8 +29,8 @@ pub(super) async fn refund_hits<S: Store>(
     let mut reading = look;
     if cost != Cost::PEEK {
         reading = ask(refund(cost, look.position)).await?;
-        // The peek may have read a replica that lags, so the window may differ. The refund always
-        // goes to the primary.
+        // The peek may have read a replica that lags, so its window may differ from the window of
+        // the primary, to which the refund always goes.
         if reading.refunded == 0 && reading.position != look.position {
             reading = ask(refund(cost, reading.position)).await?;
         }

@@ -41,7 +41,7 @@ struct Count {
     size: Size,
 }
 
-/// Whether the number of units is within the largest cost.
+/// Whether limits can count a number of units. Limits count up to the largest cost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// The number of hits is within the range that limits can count.

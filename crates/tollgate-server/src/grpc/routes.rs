@@ -63,9 +63,9 @@ pub(super) struct Shared<S> {
     rate_limits: RateLimits<S>,
     reflection: Option<[Reflection; 2]>,
     access: Access,
-    /// The longest time that a call may take, from its head to its response.
+    /// The longest time that a call may take, from the head of the request to the response.
     deadline: Duration,
-    /// The durations of charges.
+    /// The recorded durations of charges.
     pub(super) latency: Arc<Histogram>,
 }
 
@@ -138,8 +138,8 @@ impl<S: Store + 'static> Shared<S> {
     ) -> Response<Body> {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         if service == HEALTH {
-            // A health check needs no token, because a load balancer that checks the health need
-            // not be allowed to charge.
+            // A health check needs no token, because a load balancer should not need the right to
+            // charge limits.
             let mut health = HealthServer::new(Health(shutdown.clone()))
                 .max_decoding_message_size(MAX_MESSAGE_BYTES);
             return known(health.call(request).await);

@@ -12,7 +12,8 @@ use tonic::Status;
 
 use super::service::MAX_MESSAGE_BYTES;
 
-/// The length of a message's prefix: a compression flag of 1 byte, and the length of the message.
+/// The length of a message's prefix: a compression flag of 1 byte, and the length of the message in
+/// 4 bytes.
 const HEAD: usize = 1 + size_of::<u32>();
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-/// The most changes that are kept in memory. The log contains all of them.
+/// The most changes that are kept in memory. The log contains all changes.
 pub const MAX_AUDITED: usize = 1_000;
 
 /// The most recent changes.

@@ -67,7 +67,8 @@ pub(super) fn bearer_token(headers: &HeaderMap) -> Option<&[u8]> {
     token_of(line)
 }
 
-/// Returns the token of the only `authorization` field of a request.
+/// Returns the token in `line`, which is the value of an `authorization` field. Returns `None` if
+/// the scheme of the field is not `Bearer`.
 pub(super) fn token_of(line: &[u8]) -> Option<&[u8]> {
     const SCHEME: &[u8] = b"bearer ";
     let (scheme, token) = line.split_at_checked(SCHEME.len())?;

@@ -27,8 +27,8 @@ const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 /// request should not have been charged can refund it.
 const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 
-/// Decides on the request that a sub-request describes. Returns 200 without a body if that request
-/// is admitted, or else the response for the proxy's client.
+/// Decides on the request that a sub-request describes. If that request is admitted, returns 200
+/// without a body. If it is refused, returns the response that the proxy has to send to its client.
 pub(super) async fn authorize<S: Store + 'static>(
     app: &App<S>,
     peer: Option<Peer>,
@@ -67,9 +67,9 @@ fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns whether a sub-request is trusted. If the listener has tokens, the sub-request has to
-/// carry one of them. Otherwise it has to come from this machine or from a proxy that the policy
-/// trusts.
+/// Returns whether a sub-request is trusted. If the listener has tokens, a trusted sub-request
+/// carries one of these tokens. If the listener has no tokens, a trusted sub-request comes from
+/// this machine or from a proxy that the policy trusts.
 fn may_ask_for_others(
     access: &Access,
     token: Option<&[u8]>,

@@ -31,8 +31,8 @@ impl BodyLimits {
     pub(super) const SMALL: Self = Self { bytes: MAX_BODY_BYTES, within: BODY_TIMEOUT };
 }
 
-/// Checks that the media type is JSON. Without a preflight request, a browser does not send a JSON
-/// body for a page of another site.
+/// Checks that the media type is JSON. This check keeps pages of other sites out, because a browser
+/// sends a JSON body of such a page only after a preflight request.
 pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
     if headers.get(header::CONTENT_TYPE).is_some_and(|value| is_json(value.as_bytes())) {
         return Ok(());

@@ -17,7 +17,7 @@ pub struct Metrics(pub(super) Arc<dyn Fn(&mut Exposition) + Send + Sync>);
 
 impl Metrics {
     /// Creates a function that calls `write` for each request. `write` must not block, because it
-    /// runs within the request. It should only read state that is in memory.
+    /// runs within the request. `write` should only read state that is in memory.
     pub fn new(write: impl Fn(&mut Exposition) + Send + Sync + 'static) -> Self {
         Self(Arc::new(write))
     }
@@ -29,8 +29,8 @@ impl fmt::Debug for Metrics {
     }
 }
 
-/// A function that reloads the policy. The function returns the result, or the reason why the
-/// current policy stays in force.
+/// A function that reloads the policy. The function returns the result as JSON, or the reason why
+/// the current policy was not replaced.
 #[derive(Clone)]
 pub struct Reload(pub(super) Arc<dyn Fn() -> Result<Value, String> + Send + Sync>);
 
@@ -53,7 +53,7 @@ pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
 
 impl Status {
     /// Creates a function that calls `tell` for each request. `tell` must not block, because it
-    /// runs within the request. It should only read state that is in memory.
+    /// runs within the request. `tell` should only read state that is in memory.
     pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
@@ -116,7 +116,8 @@ pub struct SubjectsAsked {
     pub dimension: Box<str>,
     /// The prefix of the values of that dimension.
     pub prefix: Box<str>,
-    /// The [`next`](SubjectsPage::next) of the previous page. `None` for the first page.
+    /// The value of [`next`](SubjectsPage::next) in the previous page. `None` requests the first
+    /// page.
     pub after: Option<Box<str>>,
 }
 
@@ -125,14 +126,15 @@ pub struct SubjectsAsked {
 pub struct SubjectsPage {
     /// The subjects, in the order of the store.
     pub subjects: Vec<Subject>,
-    /// The start of the next page, if there is one.
+    /// The value of [`after`](SubjectsAsked::after) for the next page. `None` if this page is the
+    /// last one.
     pub next: Option<String>,
 }
 
 /// The reason why a page of subjects cannot be returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectsError {
-    /// The requested start of the page is invalid.
+    /// The value of [`after`](SubjectsAsked::after) is invalid.
     After,
     /// The store failed with this error.
     Store(String),

@@ -104,11 +104,12 @@ impl<S: Store> App<S> {
     }
 
     /// Plans the charges of the rules that match. Rules that charge on completion are charged on
-    /// arrival too, because this listener does not see the response. If the caller finds that the
-    /// request should not have been charged, it refunds the receipt.
+    /// arrival as well, because this listener does not see the response. If the caller finds that
+    /// the request should not have been charged, the caller refunds the receipt.
     ///
     /// # Errors
-    /// A [`Problem`] if the request can be read in more than one way. The caller should refuse it.
+    /// A [`Problem`] if the request can be read in more than one way. The caller should refuse such
+    /// a request.
     fn by_rules<'p>(
         &self,
         now: Timestamp,

@@ -1,4 +1,5 @@
-//! `POST /v1/check` without the HTTP library, in the form that nearly all requests have.
+//! Serves `POST /v1/check` without the HTTP library, if the request has the form that nearly all
+//! requests have.
 //!
 //! If a request has a header field that could change the response, this module either reads the
 //! field or passes the connection on to hyper. The response to a request therefore does not depend
@@ -29,7 +30,7 @@ const MAX_FIELDS: usize = 16;
 /// to hyper.
 const MAX_LENGTH_DIGITS: usize = 6;
 
-/// The longest time for which one reading of the clock is used for requests that arrived together.
+/// The longest time for which requests that arrived together share the same time of the clock.
 const CLOCK_READING: Duration = Duration::from_millis(1);
 
 /// The service that answers `POST /v1/check` on one connection without hyper.
@@ -48,7 +49,7 @@ pub(super) struct DirectCheck {
     detail: Detail,
 }
 
-/// A reading of the clocks, and the time at which the last decision ended.
+/// The time of the clock, and the time at which the last decision ended.
 #[derive(Clone, Copy)]
 struct Clock {
     now: Timestamp,
@@ -131,8 +132,8 @@ impl<S: Store + 'static> DirectChecks<S> {
         is_known
     }
 
-    /// Returns the time of the next decision. Requests that arrived together use one reading of the
-    /// clock, as long as each of them is decided without waiting.
+    /// Returns the time of the next decision. Requests that arrived together share the same time of
+    /// the clock, as long as each of them is decided without waiting.
     fn clock(&mut self, is_first: bool) -> Clock {
         match self.clock {
             Some(clock) if !is_first && clock.last - clock.read_at < CLOCK_READING => clock,

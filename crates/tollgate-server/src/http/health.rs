@@ -11,7 +11,7 @@ use tollgate_http::{Phase, Shutdown};
 /// The header field with the version of the current policy.
 const POLICY: HeaderName = HeaderName::from_static("x-tollgate-policy");
 
-/// Reports that this process serves requests, which means that a restart would not help.
+/// Returns a response that shows that this process serves requests, so a restart would not help.
 pub(super) fn live<S: Store>(app: &App<S>) -> Response {
     well(app)
 }

@@ -34,18 +34,18 @@ pub struct AllowedHosts {
 /// rebinding needs a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HostPolicy {
-    /// `localhost`, and loopback addresses.
+    /// `localhost` and loopback addresses are allowed.
     Loopback,
-    /// `localhost`, and every address.
+    /// `localhost` and every address are allowed.
     Addresses,
-    /// Every name, because reading requires a token or a certificate proves the name.
+    /// Every name is allowed, because reading requires a token or a certificate proves the name.
     Any,
 }
 
 impl AllowedHosts {
-    /// Creates the names of a listener at `listen` with the access control `access`. They are the
-    /// names in `listed`, in lower case and without a port, and the names that are safe for the
-    /// address.
+    /// Creates the names of a listener at `listen` with the access control `access`. The allowed
+    /// names are the names in `listed`, in lower case and without a port, and the names that are
+    /// safe at this address without being listed.
     #[must_use]
     pub fn new(listen: &Listen, access: &Access, listed: &[Box<str>]) -> Self {
         let reach = match (listen, access) {
@@ -104,8 +104,8 @@ impl AllowedHosts {
         Err(is_cross_site())
     }
 
-    /// Returns whether [`admit`](Self::admit) admits every request that has this host and none of
-    /// the fields that browsers add for a page.
+    /// Returns whether [`admit`](Self::admit) admits every request with the host `host` that has
+    /// none of the fields which browsers add to requests of a page.
     pub(super) fn allow(&self, host: &[u8]) -> bool {
         let host = std::str::from_utf8(host).ok().filter(|host| host.is_ascii());
         let called = host.and_then(|host| host.parse::<Authority>().ok());
@@ -127,8 +127,8 @@ impl AllowedHosts {
     }
 }
 
-/// Checks that the request does not come from a page of another site. The listener may have any
-/// name.
+/// Checks that the request does not come from a page of another site. The host name of the request
+/// is not checked.
 pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
     if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(is_cross_site()) }
 }

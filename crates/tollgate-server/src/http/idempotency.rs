@@ -1,10 +1,10 @@
 //! Idempotency keys: a repeated request gets the same response and is charged once.
 //!
 //! The table is written by hand, because caches such as `moka` and `quick_cache` evict an entry
-//! when they are full, and the repetition of a request with an evicted entry is charged twice. This
-//! table holds 10,000 keys and refuses a request with a further key instead. A cache would also
-//! need the bounds for each token, in entries and in bytes, so it would replace only 20 of the 80
-//! lines of the table.
+//! when they are full. A repeated request with an evicted entry would be charged twice. This table
+//! holds 10,000 keys and refuses a request with a further key instead. A cache would also need the
+//! bounds for each token, in entries and in bytes, so a cache would replace only 20 of the 80 lines
+//! of the table.
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -33,8 +33,8 @@ pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
 /// The most responses that are kept at once.
 pub const MAX_REMEMBERED: usize = 10_000;
 
-/// The most responses that are kept for one token, so one caller cannot use the room of all other
-/// callers.
+/// The most responses that are kept for one token, so one caller cannot use up [`MAX_REMEMBERED`]
+/// alone.
 pub const MAX_REMEMBERED_PER_TOKEN: usize = 2_500;
 
 /// The most bytes of all kept responses and their keys.
@@ -53,7 +53,8 @@ pub(super) enum ResponseOrigin {
     Replayed,
 }
 
-/// The recent responses of this process, by their keys. They are not shared with other processes.
+/// The recent responses of this process, by their idempotency keys. Other processes do not share
+/// these responses.
 pub(super) struct IdempotencyCache {
     table: Arc<Mutex<Table>>,
     /// A random key of this process. The digests that are made with the key never leave the
@@ -132,12 +133,12 @@ fn unfinished() -> Problem {
     )
 }
 
-/// A key that a client chose.
+/// An idempotency key, which the client chose.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Box<[u8]>);
 
-/// A key with a digest of the token of its client. Two clients with different tokens may use the
-/// same key.
+/// An idempotency key with a digest of the token of its client. Two clients with different tokens
+/// may therefore use the same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ScopedKey {
     whose: [u8; 16],

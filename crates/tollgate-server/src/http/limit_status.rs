@@ -48,8 +48,8 @@ impl<S: Store> App<S> {
         let (overrides, key) = (self.limiter.overrides(), self.limiter.key());
         let found = planned.iter().filter_map(|PlannedCharge { limit, subject, .. }| {
             let found = overrides.find(limit, subject, key, now)?;
-            // Each entry names the limit that it was found for, even if the override applies to
-            // several limits.
+            // Each entry contains the name of the limit for which it was found, even if the
+            // override applies to several limits.
             let limit = Some(limit.name().into());
             Some(OverrideDetails { limit, ..self.shown_override(&found) })
         });

@@ -20,8 +20,8 @@ use crate::history::History;
 pub struct HttpOptions {
     /// The access control for decisions.
     pub access: Access,
-    /// The access control for administrators: resetting subjects, status, and the other
-    /// administrative routes. No one has access by default.
+    /// The access control of the routes for administrators, such as the reset of subjects. By
+    /// default no one has access to these routes.
     pub admin: Option<Access>,
     /// The document at `GET /v1/status`, for administrators. Absent by default.
     pub status: Option<Status>,
@@ -51,7 +51,7 @@ pub struct HttpOptions {
     pub revealed: Arc<[Box<str>]>,
     /// The function that evaluates policies on access logs for administrators. Absent by default.
     pub simulate: Option<Simulate>,
-    /// Whether the listener serves the dashboard. It does not by default.
+    /// Whether the listener serves the dashboard. By default it does not.
     pub dashboard: Dashboard,
     /// The host names by which browsers may reach the listener. By default any name is allowed.
     pub hosts: Option<AllowedHosts>,
@@ -76,7 +76,7 @@ pub struct Readiness(Arc<dyn Fn() -> Result<(), String> + Send + Sync>);
 
 impl Readiness {
     /// Creates a check that calls `check` for each request. `check` must not block, because it runs
-    /// within the request. It should only read state that is in memory.
+    /// within the request. `check` should only read state that is in memory.
     pub fn new(check: impl Fn() -> Result<(), String> + Send + Sync + 'static) -> Self {
         Self(Arc::new(check))
     }

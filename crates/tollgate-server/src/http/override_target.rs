@@ -15,7 +15,7 @@ use super::redaction::HASH_MARK;
 pub(super) enum TargetSelector<'n> {
     /// One subject.
     Subject(Vec<(&'n str, Option<&'n str>)>),
-    /// All subjects with one value.
+    /// All subjects that share one value.
     Group(Vec<(&'n str, Option<&'n str>)>),
     /// All subjects.
     Everybody,
@@ -81,7 +81,7 @@ pub(super) fn past_targets(
     whom.into_iter().map(move |whom| OverrideScope { limit: limit.clone(), target: whom })
 }
 
-/// Returns the targets with this value, or with an address in this network.
+/// Returns the targets for all subjects with this value, or with an address in this network.
 fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<OverrideTarget> {
     let network = value.and_then(|text| Network::parse(text).ok());
     let network =
@@ -89,7 +89,7 @@ fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<Override
     network.into_iter().chain([OverrideTarget::Value(pair)]).collect()
 }
 
-/// Finds the targets that names of a request mean under a policy.
+/// Resolves the names in a request to the targets that these names have under a policy.
 struct NameResolver<'n> {
     policy: &'n Policy,
     key: &'n HashKey,

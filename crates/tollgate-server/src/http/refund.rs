@@ -12,9 +12,8 @@ use super::respond::Answer;
 use super::wire::{RefundRequest, ReleaseRequest};
 
 impl<S: Store> App<S> {
-    /// Refunds the charge of a receipt, once. Without a status, all of it is refunded. With the
-    /// status of the response, only the part that the policy refunds after such a response is
-    /// refunded.
+    /// Refunds the charge of a receipt, once. With the status of the response, refunds only the
+    /// units that the policy refunds after such a response. Without a status, refunds all units.
     pub(super) async fn refund(&self, body: &[u8]) -> Answer {
         let RefundRequest { receipt, status } = json::read(body)?;
         let now = self.limiter.now();
@@ -30,8 +29,8 @@ impl<S: Store> App<S> {
         })
     }
 
-    /// Releases the permits of a receipt and keeps its counted units. The receipt of a reservation
-    /// releases the reservation.
+    /// Releases the permits of a receipt and keeps its counted units. If the receipt belongs to a
+    /// reservation, the reservation is released.
     pub(super) async fn release(&self, body: &[u8]) -> Answer {
         let ReleaseRequest { receipt } = json::read(body)?;
         outcome(self.limiter.release_at(self.limiter.now(), &receipt).await)

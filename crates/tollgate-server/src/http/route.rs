@@ -58,14 +58,15 @@ pub(super) enum Audience {
     Caller,
     /// Callers with one of the administrators' tokens.
     Admin,
-    /// A proxy that asks on behalf of its client. It authenticates with a header field of its own.
+    /// A proxy that asks on behalf of its client. The proxy authenticates with a header field of
+    /// its own.
     Proxy,
 }
 
 /// The body that a route expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyKind {
-    /// No body. If the request has one, it is not read.
+    /// No body. If the request has a body, the body is not read.
     Nothing,
     /// A body with the media type JSON.
     Json,
@@ -222,8 +223,8 @@ impl Route {
         matches!(self, Self::Live | Self::Ready)
     }
 
-    /// Returns whether proxies use the route on behalf of their clients. Their requests have the
-    /// host of the client's request, or a name from the proxy's configuration.
+    /// Returns whether proxies use the route on behalf of their clients. The requests of a proxy
+    /// have the host of its client's request, or a name from the configuration of the proxy.
     pub(super) const fn is_of_proxies(self) -> bool {
         matches!(self, Self::Authorize | Self::Refund)
     }

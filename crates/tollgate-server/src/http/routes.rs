@@ -36,9 +36,9 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// Returns the routes of the HTTP/JSON listener over `limiter`, to merge into another axum server.
 ///
 /// If `options` require tokens, decisions require a token. `/healthz`, `/readyz` and
-/// `/openapi.json` never require one. Without tokens, `/v1/authorize` trusts only a [`Peer`] in the
-/// request's extensions. A node that drains stays ready unless its [`Shutdown`] is in the
-/// extensions, too.
+/// `/openapi.json` never require a token. Without tokens, `/v1/authorize` needs a [`Peer`] in the
+/// extensions of the request to determine whether the request is trusted. `/readyz` reports a
+/// draining node as not ready only if a [`Shutdown`] is in the extensions, too.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {

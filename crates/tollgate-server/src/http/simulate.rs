@@ -82,7 +82,7 @@ impl SimulationPermit {
         let Self { simulate, permit } = self;
         let run = move || {
             let message = simulate(log.map(Into::into), policy.as_deref());
-            // The simulation continues if its client disconnects, and keeps its permit until its
+            // If the client disconnects, the simulation continues and keeps its permit until its
             // end.
             drop(permit);
             message

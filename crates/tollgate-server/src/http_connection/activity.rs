@@ -40,16 +40,16 @@ struct State {
     idleness: Idleness,
 }
 
-/// The state of a connection while no request is being served.
+/// Whether a connection serves a request, and otherwise the time since which it has waited.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Idleness {
     /// At least one request is being served.
     Busy,
-    /// The client has not sent a byte. The connection has been open since this time.
+    /// The client has not sent any byte since the connection was opened at this time.
     NoByteYet(Instant),
     /// The client started HTTP/2, and has sent no request since this time.
     Introduced(Instant),
-    /// Idle since this time.
+    /// The connection has been idle since this time.
     Idle(Instant),
     /// A request head, or an HTTP/2 preface, started at this time and is not complete.
     PartialHead(Instant),
@@ -154,13 +154,13 @@ impl Drop for ActiveRequest {
     }
 }
 
-/// The way in which a client learns that the process drains and that its connection serves no
-/// further request.
+/// The way in which the client of a connection is informed that the process drains and that the
+/// connection serves no further request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ShutdownNotice {
     /// By a header field of the response (HTTP/1.1).
     Header,
-    /// By the connection itself (HTTP/2).
+    /// By a `GOAWAY` frame, which the HTTP library sends on the connection (HTTP/2).
     GoAway,
 }
 

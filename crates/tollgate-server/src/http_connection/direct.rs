@@ -6,8 +6,8 @@
 //! not used, and hyper serves the connection from then on.
 //!
 //! The reader is written by hand, because hyper takes 8,000 instructions for a request, twice as
-//! many as the decision on the request, and sends each of several pipelined responses with a write
-//! of its own.
+//! many as the decision on the request, and sends each of several pipelined responses with a
+//! separate write.
 
 use std::future::Future;
 use std::io;
@@ -30,7 +30,7 @@ const MAX_KEPT_OUTPUT: usize = 16 * 1024;
 /// hyper.
 const REST_TIMEOUT: Duration = Duration::from_millis(50);
 
-/// Answers requests of one form.
+/// A service that answers requests of one form without hyper.
 pub(crate) trait DirectService: Send + 'static {
     /// The part of a request that was read.
     type Request: Send;
@@ -52,9 +52,9 @@ pub(crate) trait DirectService: Send + 'static {
 /// The result of reading the start of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum DirectRead<R> {
-    /// A complete request of this many bytes.
+    /// A complete request, and its length in bytes.
     Request(R, usize),
-    /// The start of a request.
+    /// The bytes are the start of a request that this service may read.
     Partial,
     /// The bytes are another kind of request, which hyper has to read.
     Other,
@@ -74,7 +74,8 @@ impl DirectService for NoDirectService {
     async fn answer(&mut self, (): (), _: &[u8], _: bool, _: &mut Vec<u8>) {}
 }
 
-/// The first part of a connection, until the connection is passed on to hyper.
+/// A connection of which a [`DirectService`] answers the requests, until the connection is passed
+/// on to hyper.
 pub(super) struct DirectConnection<D> {
     service: D,
     input: Vec<u8>,
@@ -102,7 +103,7 @@ impl DirectState {
     }
 }
 
-/// The way in which the first part of a connection ended.
+/// The way in which [`DirectConnection::serve`] ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DirectEnd {
     /// The client has disconnected.

@@ -17,11 +17,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use super::HttpVersions;
 use super::activity::Activity;
 
-/// Writes are passed on to the stream.
+/// A state of [`WriteBatching`]: writes are passed on to the stream.
 const OPEN: u8 = 0;
-/// Writes are delayed, but no write has been delayed yet.
+/// A state of [`WriteBatching`]: writes are delayed, but no write has been delayed yet.
 const HOLDING: u8 = 1;
-/// At least one write is delayed.
+/// A state of [`WriteBatching`]: at least one write is delayed.
 const HELD: u8 = 2;
 
 /// Delays the writes of a connection until the end of the current poll.

@@ -1,5 +1,5 @@
-//! Sockets that the service manager opened. They stay open while this process restarts, and new
-//! clients wait in their backlog.
+//! Sockets that the service manager opened. While this process restarts, these sockets stay open,
+//! and new clients wait in their backlog.
 
 use std::env;
 use std::sync::{LazyLock, Mutex, PoisonError};

@@ -34,7 +34,7 @@ pub enum Port {
     #[default]
     Exclusive,
     /// Yes, if the other process runs as the same user and opens the port with the same option
-    /// (`SO_REUSEPORT`). On a restart, the new process serves before the old one ends.
+    /// (`SO_REUSEPORT`). On a restart, the new process serves before the old process ends.
     Shared,
 }
 
@@ -144,7 +144,7 @@ pub enum ListenError {
     Address(String),
     /// The system cannot open the address.
     Open {
-        /// The address.
+        /// The address that cannot be opened.
         listen: String,
         /// The system's error.
         error: io::Error,

@@ -6,8 +6,8 @@ use tollgate::observe::Observed;
 
 /// The media type of an [`Exposition`]: Prometheus's text format, version 0.0.4.
 ///
-/// Every scraper reads this format, and `promtool` checks it. Neither is true of OpenMetrics, in
-/// which each counter has two names.
+/// Every scraper reads this format, and `promtool` can check it. OpenMetrics has neither advantage,
+/// and gives each counter two names.
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// A metric family: the samples of one name.

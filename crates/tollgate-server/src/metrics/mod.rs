@@ -1,7 +1,7 @@
 //! Metrics for Prometheus, in its text format.
 //!
-//! All values are read when the page is requested, and the page is [written](Exposition) directly
-//! from the counters. Therefore no registry of metrics has to follow changes of the policy.
+//! The page is [written](Exposition) from the current values of the counters when a client requests
+//! the page. Therefore no registry of metrics has to follow changes of the policy.
 
 mod exposition;
 

@@ -20,21 +20,22 @@ use tokio::time::timeout;
 
 use super::connector::{Connector, EXPORT_TIMEOUT};
 
-/// How often a batch is sent to a collector that reports that it is busy, or does not respond. Then
-/// the batch is dropped.
+/// The most attempts to send a batch to a collector that is busy or does not respond. After the
+/// last attempt, the batch is dropped.
 pub const EXPORT_ATTEMPTS: u32 = 4;
 
-/// The pause before the second attempt. Each further pause is twice as long.
+/// The pause before the second attempt. Each further pause is twice as long as the pause before.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
 /// The most bytes of a response that are read.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
-/// Posts batches to a collector, counts the spans that it rejects, and keeps the last failure.
+/// Posts batches to a collector, counts the spans that the collector rejects, and keeps the last
+/// failure.
 #[derive(Debug)]
 pub(super) struct CollectorClient {
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// True once the process ends: then no batch is sent again.
+    /// Becomes true when the process ends. From this time on, each batch is sent at most once more.
     ending: watch::Receiver<bool>,
     rejected: AtomicU64,
     failure: Mutex<Option<String>>,
@@ -46,7 +47,7 @@ impl CollectorClient {
         Self { http, ending, rejected: AtomicU64::new(0), failure: Mutex::new(None) }
     }
 
-    /// Returns how many spans the collector rejected since the last call, according to responses
+    /// Returns the number of spans that the collector rejected since the last call, in responses
     /// with a success status.
     pub(super) fn take_rejected(&self) -> u64 {
         self.rejected.swap(0, Ordering::Relaxed)
@@ -57,7 +58,8 @@ impl CollectorClient {
         self.failure.lock().take()
     }
 
-    /// Sends `request` until a collector accepts it.
+    /// Sends `request`. If the collector is busy or does not respond, sends it again, up to
+    /// [`EXPORT_ATTEMPTS`] times in total.
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CollectorError> {
         let mut ending = self.ending.clone();
         let mut pause = FIRST_PAUSE;
@@ -67,7 +69,8 @@ impl CollectorClient {
             match self.send(request.clone()).await {
                 Ok(response) => return Ok(response),
                 Err(error) if error.is_final || is_last => return Err(error),
-                // The process may end during the pause; an error means that it has ended.
+                // The pause ends early when the process ends. An error means that the process has
+                // ended already.
                 Err(_) => drop(timeout(pause, ending.wait_for(|is_ending| *is_ending)).await),
             }
             attempt += 1;

@@ -15,7 +15,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::endpoint::Endpoint;
 use tollgate_http::{TlsError, trust_anchors};
 
-/// The longest time that a collector has for its response.
+/// The longest time for a collector to respond to a batch.
 pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connector to a collector. Over TLS, the collector's certificate is always verified.
@@ -23,10 +23,10 @@ pub const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Connector(HttpsConnector<HttpConnector>);
 
 impl Connector {
-    /// Creates a connector for `endpoint`, over TLS if its URL starts with `https`. The collector's
-    /// certificate has to be signed by one of `authorities`, a PEM file, or by an authority that
-    /// the system trusts if no file is given. This function reads files, so do not call it from an
-    /// async thread.
+    /// Creates a connector for `endpoint`, over TLS if its URL starts with `https`. `authorities`
+    /// is a PEM file of the authorities that may have signed the collector's certificate. Without
+    /// this file, the authorities that the system trusts are used. This function reads files, so do
+    /// not call it from an async thread.
     ///
     /// # Errors
     /// [`ConnectorError`] if no certificate could be verified.

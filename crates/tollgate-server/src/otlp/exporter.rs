@@ -29,7 +29,8 @@ pub const BATCH_WAIT: Duration = Duration::from_secs(1);
 /// The time limit for the last export at the end of the process.
 pub const FLUSH_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The process that exports the spans.
+/// The description of the process that exports the spans. Each export contains it as the
+/// OpenTelemetry resource.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExporterIdentity {
     /// The name of the service under which the collector lists the spans.
@@ -49,7 +50,7 @@ impl ExporterIdentity {
     }
 }
 
-/// How many spans were exported and lost.
+/// The numbers of spans that were exported and that were lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
     /// Spans that a collector accepted.
@@ -61,8 +62,8 @@ pub struct ExportCounts {
     pub dropped: u64,
 }
 
-/// The reason why an exporter cannot be created, for example a variable of OpenTelemetry's that
-/// selects a compression that is not supported.
+/// The reason why an exporter cannot be created, for example an environment variable of
+/// OpenTelemetry that selects an unsupported compression.
 #[derive(Debug)]
 pub struct ExporterError(ExporterBuildError);
 
@@ -83,10 +84,11 @@ pub struct Exporter {
 
 impl Exporter {
     /// Starts to post the spans from `spans` to `endpoint` through `connector`, with `origin` as
-    /// the resource. Needs a tokio runtime with a timer and sockets.
+    /// the OpenTelemetry resource. The function needs a tokio runtime with timers and I/O enabled.
     ///
     /// # Errors
-    /// [`ExporterError`] if OpenTelemetry's environment variables select what is not supported.
+    /// [`ExporterError`] if an environment variable of OpenTelemetry selects an unsupported
+    /// setting.
     pub fn start(
         spans: SpanReceiver,
         endpoint: &Endpoint,
@@ -100,7 +102,8 @@ impl Exporter {
             .with_endpoint(endpoint.to_string())
             .with_protocol(Protocol::HttpBinary)
             .with_shared_http_client(Arc::clone(&client) as _)
-            // The client sends a batch again, and stops when the process ends.
+            // `CollectorClient` sends failed batches again itself, and stops doing so when the
+            // process ends.
             .with_retry_policy(RetryPolicy::disabled());
         let mut exporter = exporter.build().map_err(ExporterError)?;
         exporter.set_resource(&origin.resource());
@@ -141,7 +144,7 @@ impl fmt::Debug for Exporter {
     }
 }
 
-/// A counter of exported and lost spans. It stays valid after the exporter has ended.
+/// A counter of exported and lost spans. The counter stays valid after the exporter has ended.
 #[derive(Clone, Debug)]
 pub struct ExportCounter(Arc<Counts>);
 
@@ -179,7 +182,8 @@ impl Counts {
     }
 }
 
-/// Whether the collector accepted the last batch. Only a change is logged.
+/// Whether the collector accepted the last batch. A log line is written only when this state
+/// changes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ExportState {
     Healthy,
@@ -246,8 +250,9 @@ impl Export {
     }
 }
 
-/// Waits for spans, and then for more, until the batch is full or the first span has waited for
-/// [`BATCH_WAIT`]. Returns 0 if no further span comes. Cancel safe.
+/// Waits for a first span, and then for more spans, until the batch is full or the first span has
+/// waited for [`BATCH_WAIT`]. Returns the number of spans, which is 0 if no further span can come.
+/// Cancel safe.
 async fn gather(spans: &mut SpanReceiver, batch: &mut Vec<SpanData>) -> usize {
     let first = spans.next(batch, MAX_BATCH).await;
     let until = Instant::now() + BATCH_WAIT;

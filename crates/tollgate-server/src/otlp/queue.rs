@@ -12,13 +12,14 @@ use tollgate::Tracer;
 use tollgate::trace::opentelemetry::trace::TracerProvider;
 use tollgate::trace::opentelemetry::{Context, InstrumentationScope};
 
-/// The most ended spans that wait for their export; further ones are dropped.
+/// The most ended spans that wait for their export. Further spans are dropped.
 pub const SPAN_QUEUE: usize = 4_096;
 
-/// The most attributes of a span; further ones are dropped.
+/// The most attributes of a span. Further attributes are dropped.
 pub const MAX_ATTRIBUTES: u32 = 32;
 
-/// Creates a tracer that records the traces that `sampler` selects, and the queue of its spans.
+/// Creates a tracer that records the traces which `sampler` selects, and the receiving end of the
+/// queue of its ended spans.
 #[must_use]
 pub fn tracer(sampler: Sampler) -> (Tracer, SpanReceiver) {
     let (queue, spans) = mpsc::channel(SPAN_QUEUE);
@@ -34,7 +35,7 @@ pub fn tracer(sampler: Sampler) -> (Tracer, SpanReceiver) {
     (Tracer::new(provider.tracer_with_scope(scope.build())), SpanReceiver { spans, dropped })
 }
 
-/// Puts ended spans into a bounded queue.
+/// A span processor that puts ended spans into a bounded queue.
 #[derive(Debug)]
 struct SpanQueue {
     queue: mpsc::Sender<SpanData>,
@@ -67,18 +68,18 @@ pub struct SpanReceiver {
 }
 
 impl SpanReceiver {
-    /// Waits for spans and appends up to `at_most` to `batch`. Returns their number: 0 once every
-    /// tracer is dropped and the queue is empty. Cancel safe.
+    /// Waits for spans and appends up to `at_most` spans to `batch`. Returns the number of appended
+    /// spans, which is 0 once every tracer is dropped and the queue is empty. Cancel safe.
     pub async fn next(&mut self, batch: &mut Vec<SpanData>, at_most: usize) -> usize {
         self.spans.recv_many(batch, at_most).await
     }
 
-    /// Rejects further spans. Those in the queue can still be received.
+    /// Rejects further spans. Spans that are already in the queue can still be received.
     pub fn close(&mut self) {
         self.spans.close();
     }
 
-    /// The number of spans that were dropped because the queue was full.
+    /// Returns the counter of spans that were dropped because the queue was full.
     pub(super) fn dropped(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.dropped)
     }

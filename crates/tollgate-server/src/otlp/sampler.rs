@@ -1,20 +1,23 @@
-//! Which traces are recorded.
+//! The selection of the traces that are recorded.
 
 use opentelemetry_sdk::trace::Sampler;
 
-/// Whether a caller's decision to record its trace counts.
+/// Whether Tollgate follows the decision of a caller to record, or not to record, the caller's
+/// trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ParentSampling {
-    /// It counts; the share applies to traces that begin here.
+    /// The caller decides on its trace. The configured share applies only to traces that begin at
+    /// this node.
     #[default]
     Follow,
-    /// It does not count: the share applies to all traces, by their ids. For public listeners.
+    /// The caller's decision is ignored, and the configured share applies to all traces. Use this
+    /// variant for public listeners.
     Ignore,
 }
 
-/// Returns the sampler that records `share` of the traces, from 0 to 1. It selects them by their
-/// ids, as all of OpenTelemetry's libraries do: services that record the same share record the same
-/// traces.
+/// Returns the sampler that records the share `share` of the traces, from 0 to 1. The sampler
+/// selects traces by their ids, as all libraries of OpenTelemetry do, so services with the same
+/// share record the same traces.
 #[must_use]
 pub fn sampler(share: f64, parents: ParentSampling) -> Sampler {
     let by_id = Sampler::TraceIdRatioBased(share);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use tollgate::model::algo::TokenBucket;
 use tollgate::model::{Algorithm, Limit, LimitError, MAX_EXACT, Millis, Visibility};
 
-/// The number of buckets that a connection caches. Clients use few buckets with many keys.
+/// The number of buckets that a connection caches. This number can be small, because clients use
+/// few buckets with many keys.
 const REMEMBERED: usize = 16;
 
 /// The parameters of a bucket, as the command contains them.
@@ -21,9 +22,9 @@ pub(super) struct BucketParams {
 }
 
 impl BucketParams {
-    /// Returns the limit with these parameters. Its name consists of the rate and the burst, so the
-    /// state of one bucket is never read as another's. Equal rates with different parameters (5 in
-    /// a minute, 10 in two minutes) are the same bucket.
+    /// Returns the limit with these parameters. The name of the limit consists of the rate and the
+    /// burst, so buckets with different rates or bursts never share state. Parameters with the same
+    /// rate and burst (5 in a minute, 10 in two minutes) describe the same bucket.
     ///
     /// # Errors
     /// [`BucketError`] with the parameter that is out of range.

@@ -2,7 +2,7 @@
 
 use super::reply::{Replies, echoed};
 
-/// The operation of a command.
+/// The operation that a command executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CommandKind {
     Auth,
@@ -30,7 +30,7 @@ pub(super) enum CommandKind {
     LimitStatus,
 }
 
-/// One command.
+/// The description of one command.
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) name: &'static str,

@@ -1,4 +1,5 @@
-//! The dispatcher from commands to replies: the part of a connection that does not use the socket.
+//! The dispatcher, which executes the commands of a connection and writes the replies. It does not
+//! use the socket.
 
 mod reserve;
 
@@ -28,7 +29,7 @@ use tollgate::observe::Histogram;
 /// are read.
 pub(super) const MAX_REPLIES: usize = 64 * 1024;
 
-/// The next step of a connection after its input was processed.
+/// The state of a connection after its input was processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
     /// All complete commands are answered, and more bytes are needed.
@@ -39,7 +40,7 @@ pub(super) enum Progress {
     End,
 }
 
-/// The form of the reply to a decision.
+/// The form in which the reply to a decision is written.
 #[derive(Clone, Copy, Debug)]
 enum Reply {
     Throttle(Dialect, Bucket),
@@ -278,8 +279,8 @@ where
         Next::Command
     }
 
-    /// Starts a decision. The decision runs concurrently with earlier decisions if it charges other
-    /// keys.
+    /// Starts a decision. If the decision charges other keys than the decisions in flight, it runs
+    /// concurrently with them.
     async fn begin(
         &mut self,
         policy: &Arc<Revision>,

@@ -50,7 +50,7 @@ struct Slot<F: Future, R> {
     began: Instant,
     answer: Option<F::Output>,
     charged: ChargedKeys,
-    /// The form of the reply.
+    /// The form in which the reply is written.
     reply: Option<R>,
 }
 
@@ -73,7 +73,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
     }
 
-    /// Starts `decision`. There has to be [room](Self::has_room) for it.
+    /// Starts `decision`. The caller has checked that the list [has room](Self::has_room).
     ///
     /// The decision is moved into its slot by a function that is not `async`. The future of an
     /// `async` function would contain the decision and move it twice.

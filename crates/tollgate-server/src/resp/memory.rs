@@ -16,14 +16,14 @@ pub(super) struct CommandMemory {
     most: usize,
 }
 
-/// The bytes that one connection uses. Dropping this value frees them.
+/// The bytes that one connection uses. Dropping this value frees the bytes.
 #[derive(Debug)]
 pub(super) struct CommandBytes {
     memory: Arc<CommandMemory>,
     held: usize,
 }
 
-/// The error that all of [`MAX_COMMAND_MEMORY`] is in use.
+/// The error of a connection that needs more memory while all of [`MAX_COMMAND_MEMORY`] is in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoMemory;
 

@@ -1,4 +1,4 @@
-//! The Redis protocol (RESP): every language already has a client for it.
+//! The Redis protocol (RESP), for which every language already has a client.
 //!
 //! A connection has three layers: `wire` handles bytes and time limits, `frame` parses bytes to
 //! commands, and `dispatcher` executes commands and writes replies. The commands of one read are

@@ -6,7 +6,7 @@ pub(super) enum Protocol {
     /// RESP2, which every client supports.
     #[default]
     Resp2,
-    /// RESP3, which a client selects with `HELLO 3`. It adds maps and null.
+    /// RESP3, which a client selects with `HELLO 3`. RESP3 adds maps and null.
     Resp3,
 }
 

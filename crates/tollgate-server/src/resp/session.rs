@@ -28,12 +28,12 @@ const BAD_NAME: &str = "ERR Client names cannot contain spaces, newlines or spec
 /// The id of the connection that was opened last.
 static LAST_ID: AtomicU64 = AtomicU64::new(0);
 
-/// The next step after a command.
+/// Whether the connection continues after a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Read the next command.
+    /// The connection reads the next command.
     Command,
-    /// Close after the reply.
+    /// The connection closes after the reply.
     End,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct Session<'d> {
     sender: ClientAuth,
     token_in_use: Option<AuthenticatedToken>,
     wrong_tokens: u32,
-    /// The part of `wrong_tokens` that [`take_wrong_tokens`](Self::take_wrong_tokens) has already
+    /// The number of wrong tokens that [`take_wrong_tokens`](Self::take_wrong_tokens) has already
     /// returned.
     counted_wrong_tokens: u32,
     id: u64,
@@ -313,7 +313,7 @@ pub(super) fn ping(args: &[&[u8]], replies: &mut Replies) {
     }
 }
 
-/// Executes `INFO …`. For any section, replies with the fields that clients look for.
+/// Executes `INFO …`. Replies with the fields that clients read, whichever section they ask for.
 ///
 /// Clients derive the features that they can use from the Redis version, so the reply contains a
 /// version of Redis in which these commands behave as they do in Tollgate.

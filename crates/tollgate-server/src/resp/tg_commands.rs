@@ -14,7 +14,7 @@ use super::reply::{Replies, echoed};
 /// The most limits that one command names.
 pub const MAX_LIMITS: usize = 16;
 
-/// A dimension and its value, or `None` if the client has no value.
+/// A dimension and its value. The value is `None` if the client has no value.
 type Pair<'a> = (&'a str, Option<&'a str>);
 
 /// Plans the charge of `limit[,limit…] cost [dimension value]…`. Either all of these limits are

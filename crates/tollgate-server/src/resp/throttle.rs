@@ -13,7 +13,7 @@ use super::reply::{Replies, echoed};
 /// counters of a policy.
 const KEY: &str = "resp key";
 
-/// The difference between the two commands.
+/// The command of a request, which determines its parameters and its reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Dialect {
     /// `CL.THROTTLE key max_burst count period [quantity]`, with a burst of `max_burst` + 1. The
@@ -24,7 +24,7 @@ pub(super) enum Dialect {
     Crab,
 }
 
-/// The parsed command.
+/// The result of parsing a command.
 #[derive(Debug)]
 pub(super) enum Throttle {
     /// A charge of a bucket.
@@ -38,7 +38,7 @@ pub(super) enum Throttle {
     },
 }
 
-/// The parts of a charge that the reply repeats.
+/// The parts of a charge that the reply needs again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     /// The capacity of the bucket, in tokens.
@@ -48,7 +48,7 @@ pub(super) struct Bucket {
 }
 
 impl Dialect {
-    /// Parses `args`.
+    /// Parses the arguments of the command.
     ///
     /// # Errors
     /// The error reply.
@@ -119,7 +119,8 @@ impl Dialect {
     ///
     /// A peek is always admitted, as in redis-cell and throttlecrab, because a peek takes no
     /// tokens. Times are whole seconds, rounded up. If neither the store nor the fallback answered
-    /// and `on_failure` admits, the remaining tokens are unknown, so the reply contains 0.
+    /// and `on_failure` admits the charge, the reply contains 0 remaining tokens, because their
+    /// number is unknown.
     pub(super) fn reply(self, decision: &Decision, bucket: Bucket, replies: &mut Replies) {
         if let (DecisionSource::Failure(error), false) = (decision.source, decision.is_admitted()) {
             return replies.error(format!("ERR {error}"));
@@ -188,7 +189,7 @@ fn whole(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// The most digits of a number that never overflows.
+/// The most digits with which every number fits in an `i64`.
 const ALWAYS_FITS: usize = 18;
 
 #[cold]
@@ -211,8 +212,8 @@ struct Answer {
     is_admitted: bool,
     capacity: i64,
     remaining: i64,
-    /// The time until the charge would be admitted. `None` if it was admitted, or never will be
-    /// admitted.
+    /// The time until the charge would be admitted. `None` if the charge was admitted, or will
+    /// never be admitted.
     retry: Option<i64>,
     reset: i64,
 }

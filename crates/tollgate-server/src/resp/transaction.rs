@@ -69,7 +69,7 @@ impl Transaction {
         *self = Self { is_aborted: true, ..Self::default() };
     }
 
-    /// Whether a command could not be queued.
+    /// Returns whether a command could not be queued.
     pub(super) const fn is_aborted(&self) -> bool {
         self.is_aborted
     }
@@ -80,12 +80,12 @@ impl Transaction {
         self.bytes.capacity() + ends * size_of::<usize>()
     }
 
-    /// The number of queued commands.
+    /// Returns the number of queued commands.
     pub(super) fn len(&self) -> usize {
         self.command_ends.len()
     }
 
-    /// The arguments of the command at `index`, which is below [`Self::len`].
+    /// Returns the arguments of the command at `index`, which is below [`Self::len`].
     pub(super) fn command(&self, index: usize) -> Args<'_> {
         let start_of = |ends: &[usize], index: usize| match index {
             0 => 0,

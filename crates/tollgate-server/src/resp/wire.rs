@@ -22,8 +22,8 @@ pub(super) const READ: usize = 8 * 1024;
 /// The largest input buffer that an idle connection keeps, in bytes.
 pub(super) const KEPT: usize = 2 * READ;
 
-/// The most reads after the process started to drain. Commands that a client sent before it learned
-/// of the shutdown are still answered.
+/// The most reads after the process started to drain. These reads receive the commands that a
+/// client sent before it was informed of the shutdown.
 const MAX_LINGER_READS: u32 = 64;
 
 /// The longest time that a client has to read the last reply when the listener closes the
@@ -56,8 +56,8 @@ pub(super) struct Wire {
     eviction: PollOnWake<BoxedTask>,
     last_reads: Option<u32>,
     has_spoken: bool,
-    /// A timer for `ends_at`. The timer is not reset for every command, so it can fire before
-    /// `ends_at`. When it fires, `ends_at` is checked.
+    /// A timer for `ends_at`. The timer is not reset for every command, so the timer can fire
+    /// before `ends_at`. When the timer fires, `ends_at` is checked.
     alarm: Pin<Box<Sleep>>,
     ends_at: Instant,
 }
@@ -165,7 +165,7 @@ impl Wire {
         }
     }
 
-    /// Sends `bytes`. The client has to read them in time.
+    /// Sends `bytes`. The client has to read the bytes in time.
     ///
     /// # Errors
     /// The client has disconnected, or did not read in time.
@@ -177,8 +177,9 @@ impl Wire {
         timeout(self.limits.request, send).await?
     }
 
-    /// Closes the connection after the client has had time to read the last reply. Closing a
-    /// connection with unread input would send a reset, which discards the reply.
+    /// Closes the connection after the client has had time to read the last reply. If the listener
+    /// closed the connection while input was unread, the system would send a reset, which discards
+    /// the reply.
     pub(super) async fn close(mut self) {
         let goodbye = async {
             self.stream.shutdown().await?;
@@ -190,10 +191,10 @@ impl Wire {
     }
 }
 
-/// Whether `input` contains the start of a command.
+/// Whether the input buffer contains an incomplete command, and when its first bytes arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PartialCommand {
-    /// The input is empty.
+    /// The input buffer is empty.
     Nothing,
     /// The input contains the start of a command, which arrived with the last read.
     Now,

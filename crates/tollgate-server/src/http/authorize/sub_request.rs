@@ -32,9 +32,9 @@ impl<'a> SubRequest<'a> {
     /// | client | the last address of `x-forwarded-for` |
     /// | host | `x-forwarded-host`, if present |
     ///
-    /// A proxy that sets one pair of fields may pass on the other pair from its client. Neither
-    /// pair therefore takes precedence: two pairs that differ are refused, and so are half a pair
-    /// and a repeated field.
+    /// A proxy that sets one pair of fields may pass on the other pair from its client. Therefore
+    /// neither pair takes precedence. Two pairs that differ are refused, and so are an incomplete
+    /// pair and a repeated field.
     ///
     /// # Errors
     /// [`SubRequestError`] with the field that is invalid, and the expected value.
@@ -52,8 +52,8 @@ impl<'a> SubRequest<'a> {
         Ok(Self { target, host, client, fields })
     }
 
-    /// Returns the request's attributes for the policy. The peer is the proxy's client. The
-    /// forwarding header fields are the ones that this client sent.
+    /// Returns the request's attributes for the policy. The peer in these attributes is the proxy's
+    /// client, and the forwarding header fields are those that this client sent.
     pub(super) fn facts(&self) -> RequestAttributes<'_> {
         let Target { method, path, query } = self.target;
         RequestAttributes {
@@ -145,7 +145,7 @@ fn is_plain(text: &str) -> bool {
     !text.chars().any(|character| character.is_whitespace() || character.is_control())
 }
 
-/// The header fields that the client sent. The address that the proxy appended to them is left out.
+/// The header fields that the client sent, without the address that the proxy appended to them.
 #[derive(Debug)]
 struct ClientHeaders<'a> {
     fields: &'a HeaderMap,

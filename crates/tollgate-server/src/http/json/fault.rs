@@ -41,7 +41,8 @@ impl Fault {
         self
     }
 
-    /// Returns the location as a JSON pointer (RFC 6901). It is empty for the whole document.
+    /// Returns the location as a JSON pointer (RFC 6901). An empty pointer means the whole
+    /// document.
     pub(in crate::http) fn pointer(&self) -> &str {
         &self.pointer
     }

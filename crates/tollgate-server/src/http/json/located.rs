@@ -80,7 +80,7 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 
 struct Members<'t> {
     rest: slice::Iter<'t, (String, Tree)>,
-    /// The member with the name that was returned last. Its value is returned next.
+    /// The current member. The deserializer has returned its name, and returns its value next.
     value: Option<&'t (String, Tree)>,
 }
 

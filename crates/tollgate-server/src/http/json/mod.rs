@@ -1,7 +1,7 @@
 //! Strict JSON: unexpected input is refused with its location.
 //!
 //! `serde_json` reads valid documents. For invalid documents, the two deserializers of this folder,
-//! 180 lines, find the place of the mistake. `serde_path_to_error` finds the place too, but it
+//! 180 lines, find the location of the mistake. `serde_path_to_error` finds the location too, but
 //! returns the messages of `serde_json`. For the six mistakes in the test below, the message about
 //! an unknown name would lose its suggestion, and all six messages would end with a line and a
 //! column, which are useless for a document of one line.
@@ -63,7 +63,7 @@ pub(super) fn write(document: &impl Serialize) -> serde_json::Result<Bytes> {
 /// Appends `document` as JSON to `out`.
 ///
 /// # Errors
-/// As for [`write()`].
+/// The same errors as [`write()`].
 pub(super) fn write_to(out: &mut Vec<u8>, document: &impl Serialize) -> serde_json::Result<()> {
     document.serialize(Text(out))
 }

@@ -1,8 +1,8 @@
 //! Serialization to JSON text.
 //!
 //! `serde_json` checks each byte for escaping, also in names that are constants of the program.
-//! That took a seventh of all instructions of a response. This serializer checks sixteen bytes at
-//! once, and does not check names.
+//! These checks took a seventh of all instructions of a response. This serializer checks sixteen
+//! bytes at once, and does not check names.
 
 use serde::Serialize;
 use serde::ser::{Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, Serializer};

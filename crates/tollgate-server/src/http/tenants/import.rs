@@ -12,7 +12,7 @@ use crate::http::wire::TenantLine;
 /// The most bytes of one line.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The columns of CSV.
+/// The columns of an import in CSV.
 pub(super) const COLUMNS: [&str; 3] = ["tenant", "plan", "quotas"];
 
 /// The format of an import.
@@ -41,8 +41,8 @@ impl RowFormat {
 /// A reader of the rows in a body, with the number of the current line.
 pub(super) struct RowReader {
     format: RowFormat,
-    /// The parser of CSV lines. It is created once, because building its tables takes longer than
-    /// parsing a line.
+    /// The parser of CSV lines. The reader keeps one parser, because building the parser's tables
+    /// takes longer than parsing a line.
     csv: Box<Reader>,
     rules: RowRules,
     batch: TenantBatch,

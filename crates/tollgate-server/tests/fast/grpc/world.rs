@@ -92,7 +92,7 @@ impl World {
         self.clock.advance(Millis::new(millis));
     }
 
-    /// Shuts the listener down and waits for it.
+    /// Shuts the listener down and waits for the end of the shutdown.
     pub(crate) async fn end(&mut self) -> Result<(), DrainTimeout> {
         drop(self.end.take());
         (&mut self.ended).await.unwrap()

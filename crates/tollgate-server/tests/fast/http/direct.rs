@@ -1,4 +1,4 @@
-//! Requests that are answered without the HTTP library: their responses are the same.
+//! Requests that are answered without the HTTP library get the same responses as with the library.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const TOKEN: &str = "0123456789abcdef";
 const CHECK: &str = r#"{"limits":[{"name":"everybody"}]}"#;
 
-/// Fields and bodies, of which some are read directly and others are not.
+/// Header fields and bodies. The direct reader supports some of them, and passes the others on to
+/// the HTTP library.
 const FIELDS: [&str; 14] = [
     "",
     "User-Agent: test\r\nAccept: */*\r\naccept-encoding: gzip\r\nACCEPT-LANGUAGE: de\r\n",
@@ -60,7 +61,8 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap()
     }
 
-    /// Removes what differs between two requests: a receipt is random, and charges add up.
+    /// Removes the parts that differ between two equal requests: the receipt, which is random, and
+    /// the usage, to which charges add up.
     fn without_state(mut self) -> Self {
         let Ok(mut document) = serde_json::from_str::<Value>(&self.body) else { return self };
         for member in ["receipt", "statuses", "headers"] {
@@ -100,7 +102,8 @@ async fn ask(stream: &mut TcpStream, request: &str) -> Answer {
     answer(stream, &mut Vec::new()).await
 }
 
-/// Returns a connection that the HTTP library serves, because its first request is another one.
+/// Returns a connection that the HTTP library serves, because the direct reader does not support
+/// its first request.
 async fn passed_on(server: &Server) -> TcpStream {
     let mut stream = server.connect().await;
     let ready = ask(&mut stream, "GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await;
@@ -123,7 +126,8 @@ async fn a_response_does_not_depend_on_what_serves_it() {
     }
 }
 
-/// The bytes of several requests arrive in any parts, with another request between them.
+/// The bytes of several requests arrive in pieces of any size, with a request of another form
+/// between them.
 #[tokio::test]
 async fn requests_are_found_however_they_are_split() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());

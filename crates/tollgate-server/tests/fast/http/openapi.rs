@@ -1,4 +1,5 @@
-//! The OpenAPI document: it is served, committed, and matches the routes.
+//! The OpenAPI document: the listener serves it, the repository contains it, and it matches the
+//! routes.
 
 use std::collections::BTreeSet;
 use std::path::Path;

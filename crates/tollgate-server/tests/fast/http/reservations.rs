@@ -5,7 +5,7 @@ use tollgate::model::Millis;
 
 use crate::http::world::World;
 
-/// 2 units of `core` and one permit of `flight`.
+/// Returns the charges of 2 units of `core` and one permit of `flight`.
 fn limits(token: &str) -> Value {
     json!([
         { "name": "core", "cost": 2, "subject": { "token": token } },

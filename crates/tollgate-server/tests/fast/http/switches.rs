@@ -12,7 +12,8 @@ fn administered() -> World {
     World::over(Memory::default(), options)
 }
 
-/// Sends a request that the rule `read` matches. Its limit `core` has three units.
+/// Sends a request that the rule `read` matches. The rule's limit `core` has a quota of three
+/// units.
 async fn ask(world: &World) -> Value {
     let request = json!({ "request": {
         "method": "GET", "path": "/", "headers": { "authorization": "Bearer abc" },

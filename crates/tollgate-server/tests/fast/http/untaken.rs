@@ -1,4 +1,4 @@
-//! HTTP/2 clients that leave no room in their flow control window.
+//! HTTP/2 clients with a flow-control window that has no room for the response.
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ pub(crate) struct World {
     router: Router,
 }
 
-/// A response.
+/// A response of the listener.
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub(crate) status: StatusCode,

@@ -12,8 +12,8 @@ const AFTER: &str = "*1\r\n$4\r\nPING\r\n";
 
 /// Inputs with the same reply.
 struct Row {
-    /// The replies, including the one to the `PING` that follows each input. It is missing if the
-    /// connection was closed. Each line break is printed as `|`.
+    /// The replies, including the reply to the `PING` that follows each input. That reply is
+    /// missing if the connection was closed. Each line break is printed as `|`.
     printed: &'static str,
     /// The inputs, each for a connection of its own.
     described: &'static [&'static [u8]],

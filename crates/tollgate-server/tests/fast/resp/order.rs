@@ -1,4 +1,5 @@
-//! Many commands at once: replies and charges keep their order, however fast the store is.
+//! Many commands at once: their replies and their charges keep the order of the commands, however
+//! fast the store is.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -37,7 +37,8 @@ fn there_are_enough_of_them() {
     );
 }
 
-/// An invalid check is refused in a batch as it is alone, and nothing of the batch is charged.
+/// An invalid check is refused in a batch as it is refused in a single request, and no check of the
+/// batch is charged.
 #[tokio::test]
 async fn one_in_a_batch_refuses_all() {
     let world = World::new();
