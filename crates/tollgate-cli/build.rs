@@ -4,8 +4,8 @@ use std::env;
 use std::path::Path;
 use std::process::Command;
 
-/// The variable that sets the commit if there is no repository: in packages, containers and
-/// archives.
+/// The environment variable that sets the commit where there is no repository, as in packages,
+/// containers and archives.
 const VARIABLE: &str = "TOLLGATE_COMMIT";
 
 fn main() {
@@ -19,22 +19,24 @@ fn main() {
     println!("cargo:rustc-env=TOLLGATE_BUILT_FROM={built_from}");
 }
 
-/// The variable has precedence. Git is only run in release builds: other builds would be rebuilt
-/// after every commit, and are rarely distributed.
+/// Returns the commit: the value of the variable, or else, in a release build, the commit that git
+/// reports. Git is not run in other builds, because they would be rebuilt after every commit and
+/// are rarely distributed.
 fn commit() -> Option<String> {
     let given = env::var(VARIABLE).ok().filter(|commit| is_a_word(commit));
     let is_release = env::var("PROFILE").is_ok_and(|profile| profile == "release");
     given.or_else(|| if is_release { checked_out(Path::new(".")) } else { None })
 }
 
-/// The text is shown on one line of the program's output.
+/// Returns whether `text` consists of 1 to 64 visible ASCII characters, so the program can print it
+/// on one line.
 fn is_a_word(text: &str) -> bool {
     (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
 /// Returns the commit of the checkout that contains this file, marked if the checkout has
-/// uncommitted changes. A repository that only surrounds the source, for example because it was
-/// unpacked into another project, is ignored.
+/// uncommitted changes. A repository that does not track this file is ignored, for example because
+/// the source was unpacked into another project.
 fn checked_out(folder: &Path) -> Option<String> {
     git(folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     let log = git(folder, &["rev-parse", "--git-path", "logs/HEAD"])?;

@@ -22,8 +22,9 @@ pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
     Ok(loaded)
 }
 
-/// Creates a limiter with the store of `loaded`, and waits a short time for its connections. The
-/// store logs whether the connections succeed. The limiter makes decisions in both cases.
+/// Creates a limiter with the store of `loaded`, and waits a short time until the store is
+/// connected. The store logs whether the connections succeed. The limiter makes decisions even if
+/// they fail.
 pub(crate) async fn open(
     loaded: LoadedPolicy,
     refunds: Refunds,

@@ -48,7 +48,7 @@ pub(crate) fn info(line: &dyn Display) {
     }
 }
 
-/// Logs the policy's warnings.
+/// Logs a warning about the policy.
 pub(crate) fn warn(text: &dyn Display) {
     if is_for_programs() {
         tracing::warn!("{text}");

@@ -1,6 +1,6 @@
 //! The `tollgate` binary: parses the flags, runs a command, and exits with its code.
-// The type of a request's future has a level for each layer of the store: more than the default
-// limit of 128.
+// The type of a request's future is nested once for each layer of the store, which exceeds the
+// default limit of 128 levels.
 #![recursion_limit = "256"]
 
 mod access_log;

@@ -10,7 +10,7 @@ use tollgate::model::Policy;
 use tollgate_backend::{PolicyFile, Reloaded};
 use tollgate_server::http::Reload;
 
-/// Describes the content of a policy by the numbers of its parts.
+/// Returns a summary of a policy: the number of its limits and the number of its rules.
 pub(crate) fn summary(policy: &Policy) -> String {
     let counted = |count: usize, thing: &str| match count {
         1 => format!("1 {thing}"),

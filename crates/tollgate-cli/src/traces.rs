@@ -15,7 +15,8 @@ use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
 
-/// The parts of a whole that a share in the policy file is counted in.
+/// The number of parts that make up all traces. The policy file's share of recorded traces is
+/// stored as a number of these parts.
 const PARTS: f64 = 10_000.0;
 
 #[derive(Debug, Args)]

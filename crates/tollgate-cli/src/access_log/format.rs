@@ -43,7 +43,7 @@ pub(super) struct RequestLine {
 }
 
 impl Record {
-    /// Returns the line. It ends with a line feed and contains no other line feed.
+    /// Returns the line, which ends with a line feed and contains no other line feed.
     pub(super) fn line(&self, format: Format) -> String {
         match format {
             Format::Json => self.json(),

@@ -190,8 +190,8 @@ impl Writer {
         }
     }
 
-    /// Opens the file that has the log's name now, and writes to it. If the file cannot be opened,
-    /// the old one stays in use.
+    /// Opens the file that has the log's name now, and writes further lines to it. If this file
+    /// cannot be opened, the previous file stays in use.
     fn reopen(&mut self) {
         let flushed = self.output.flush();
         self.note(flushed, 0);

@@ -17,10 +17,10 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// The longest time that a node has for one response.
+/// The longest time in which a node has to send one response.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// The longest time that a node has for an upload and the response to it.
+/// The longest time in which a node has to read an upload and send the response.
 const UPLOAD_DEADLINE: Duration = Duration::from_secs(300);
 
 /// The most bytes of a response. Every response is smaller, even one with 10,000 overrides.

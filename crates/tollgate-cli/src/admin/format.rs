@@ -31,7 +31,8 @@ pub(super) fn word(value: &Value) -> String {
     text.chars().map(|char| if steers(char) { '\u{fffd}' } else { char }).collect()
 }
 
-/// Returns the rounded time from now until `second`, in seconds since the Unix epoch.
+/// Returns the rounded time from now until `second`, which is given in seconds since the Unix
+/// epoch.
 pub(super) fn when(second: u64) -> String {
     match second.saturating_sub(SystemClock.now().as_millis() / 1_000) {
         0 => "now".to_owned(),

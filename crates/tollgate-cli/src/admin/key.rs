@@ -18,7 +18,7 @@ pub(crate) async fn show(
     client.ask(Method::GET, &path(limits, subject), None).await
 }
 
-/// Resets what the subject used, and returns the new status.
+/// Resets the usage of the subject, and returns the new status.
 pub(crate) async fn reset(
     client: &AdminClient,
     limits: &[String],

@@ -95,8 +95,8 @@ pub(crate) async fn change(
     print(&text)
 }
 
-/// Returns the target of the override if it is a switch, which means that the override has no
-/// subjects of its own.
+/// Returns the target of the override if the override is a kill switch, which has no subjects of
+/// its own. Otherwise returns `None`.
 fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
     match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),

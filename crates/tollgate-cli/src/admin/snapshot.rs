@@ -1,4 +1,4 @@
-//! The state of a node at one moment.
+//! The state of a node at one point in time.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use super::AdminClient;
 use crate::failure::Failure;
 
-/// The state of a node at one moment.
+/// The state of a node at one point in time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) at: Instant,

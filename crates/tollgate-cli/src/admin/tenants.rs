@@ -70,7 +70,7 @@ pub(crate) fn row(plan: Option<&str>, quotas: &[OwnQuota]) -> Value {
     row.into()
 }
 
-/// Lists the tenants with a prefix, at most a number of them.
+/// Lists up to `most` tenants with names that begin with `prefix`.
 pub(crate) async fn list(
     client: &AdminClient,
     (prefix, most): (&str, usize),

@@ -131,8 +131,8 @@ fn about_store(finding: &doctor::Finding) -> String {
     format!("warning: {target}: {message}\n{remedy}\n")
 }
 
-/// Returns the errors and warnings of the file, and the warnings about the store, which belong to
-/// no place in the file.
+/// Returns the errors and warnings of the file, and the warnings about the store, which have no
+/// line and no column in the file.
 fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) -> Value {
     let list = |findings: &[Finding]| -> Vec<Value> {
         let one = |finding: &Finding| {

@@ -188,8 +188,8 @@ fn introduce(address: SocketAddr, requests: usize, seconds: u64) {
     );
 }
 
-/// Prints the current counts. On a terminal, one line is updated. Elsewhere, one line is printed
-/// for each tenth of the log.
+/// A printer of the current counts. On a terminal, it updates one line. Elsewhere, it prints one
+/// line for each tenth of the log.
 struct LiveCounts {
     bar: ProgressBar,
     requests: u64,
@@ -203,7 +203,7 @@ impl LiveCounts {
             if is_terminal { ProgressDrawTarget::stdout() } else { ProgressDrawTarget::hidden() };
         let requests = requests as u64;
         let bar = ProgressBar::with_draw_target(Some(requests), target);
-        // A test that runs the demo fails if the template does not parse.
+        // If the template did not parse, a test that runs the demo would fail.
         if let Ok(style) = ProgressStyle::with_template("{bar:30.green} {pos}/{len}  {msg}") {
             bar.set_style(style);
         }

@@ -86,11 +86,11 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// The longest time for work that remains after the last responses. The store's own deadlines are
-/// shorter.
+/// The time limit for the work that remains after the last responses, such as refunds and late
+/// charges. The store's own deadlines are shorter.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
-/// Charges are refunded by the responses, because the proxy issues no receipts.
+/// The proxy refunds charges when it sees the responses, and issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {

@@ -50,7 +50,7 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// Charges are refunded by receipts, because every listener issues receipts.
+/// Callers refund charges with receipts, which every listener issues.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {

@@ -97,8 +97,8 @@ fn plan(flags: &Flags) -> Result<Plan, Failure> {
     })
 }
 
-/// Returns the fields that `--field` names. A mistake in them ends the program with an error of the
-/// command line.
+/// Returns the fields that `--field` names. A mistake in the flag ends the program with an error of
+/// the command line.
 pub(super) fn field_map(fields: &[String]) -> FieldMap {
     FieldMap::new(fields.iter().map(String::as_str)).unwrap_or_else(|error| {
         clap::Error::raw(ErrorKind::ValueValidation, format!("--field: {error}\n")).exit()

@@ -75,7 +75,8 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     })
 }
 
-/// Writes a new file. It is an error if the file exists, so a policy in use is never replaced.
+/// Writes a new file. If the file exists already, returns an error, so a policy in use is never
+/// replaced.
 fn write_new(path: &Path, text: &str) -> Result<(), Failure> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = file.map_err(|error| match error.kind() {

@@ -1,5 +1,5 @@
-//! The clock of the demo. It shows the log's time during the replay, and the current time after
-//! that.
+//! The clock of the demo. During the replay, the clock shows the log's time. After the replay, it
+//! shows the current time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

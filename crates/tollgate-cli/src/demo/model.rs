@@ -20,7 +20,7 @@ use tokio::sync::mpsc::{Receiver, Sender, channel};
 /// The reply of the model to every request.
 const WORDS: &str = "A fair gate lets every guest in at the hour that it was promised to them .";
 
-/// The tokens of every prompt.
+/// The number of tokens of every prompt.
 const PROMPT: usize = 4;
 
 /// Returns the number of tokens that the model reports for a response.

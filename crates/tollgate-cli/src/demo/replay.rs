@@ -25,7 +25,7 @@ pub(crate) struct ReplayedRequest {
     pub(crate) method: Method,
     /// The path and the query.
     pub(crate) target: String,
-    /// Whether the client already had the page.
+    /// Whether the client already had the page, so the request is sent with the page's entity tag.
     pub(crate) is_conditional: bool,
 }
 

@@ -27,7 +27,7 @@ pub(crate) async fn serve(listener: TcpListener) {
     }
 }
 
-/// Returns the page of a path, or 304 if the client already has it.
+/// Returns the page of a path, or 304 if the client already has that page.
 fn page(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     let tag = entity_tag(request.uri().path());
     let is_known = request.headers().get(IF_NONE_MATCH).is_some_and(|known| *known == *tag);
@@ -48,7 +48,7 @@ fn page(request: &Request<Incoming>) -> Response<Full<Bytes>> {
     response
 }
 
-/// Returns the entity tag of a path: pages never change.
+/// Returns the entity tag of a path. The tag depends only on the path, because pages never change.
 pub(crate) fn entity_tag(path: &str) -> String {
     let mut hasher = DefaultHasher::new();
     path.hash(&mut hasher);

@@ -21,11 +21,11 @@ pub(crate) enum Level {
 pub(crate) struct Finding {
     /// The name of the check, such as `eviction`.
     pub(crate) check: &'static str,
-    /// The severity.
+    /// The severity of the finding.
     pub(crate) level: Level,
     /// The server or shard that was checked, or the store.
     pub(crate) target: String,
-    /// The result in words.
+    /// The result of the check in words.
     pub(crate) message: String,
     /// The suggested action, if there is one.
     pub(crate) remedy: Option<String>,

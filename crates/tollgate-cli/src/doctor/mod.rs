@@ -1,5 +1,5 @@
-//! Checks a deployment: reads the statistics of every server, and evaluates them with pure
-//! functions. Each of these functions has a file of its own.
+//! Checks a deployment. The module reads the statistics of every server, and evaluates them with
+//! pure functions, each in a file of its own.
 
 mod checks;
 mod examine;

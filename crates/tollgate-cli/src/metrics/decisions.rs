@@ -101,7 +101,7 @@ fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
 }
 
 /// Returns the decisions that the store did not make, by rule, by the source that decided instead,
-/// and by the reason. A rule that has the same name as the combined series is counted in that
+/// and by the reason. A rule with the name of the combined series ([`OTHER`]) is counted in that
 /// series.
 fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
     let other: Arc<str> = OTHER.into();

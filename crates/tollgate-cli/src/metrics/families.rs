@@ -1,4 +1,4 @@
-//! The list of all metrics. `docs/metrics.md` is generated from it.
+//! The list of all metrics, from which `docs/metrics.md` is generated.
 
 use tollgate_server::metrics::{Family, Kind};
 

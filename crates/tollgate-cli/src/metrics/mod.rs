@@ -45,8 +45,9 @@ pub(crate) struct MetricSources {
     completions: Arc<Completions>,
     holds: Arc<Reservations>,
     top: Arc<Top>,
-    /// The listeners, once all of them are open. They are opened one after the other, so the
-    /// metrics can be requested from the first listener before the last is open.
+    /// The listeners, which are set once all of them are open. Listeners are opened one after the
+    /// other, so a client can request the metrics from the first listener before the last one is
+    /// open.
     listeners: Arc<OnceLock<Vec<ListenerMetrics>>>,
     /// The counters of spans, if tracing is on.
     exports: Option<ExportCounter>,
@@ -54,7 +55,7 @@ pub(crate) struct MetricSources {
     access_log: Option<Lines>,
     /// The certificates of listeners and upstreams.
     certificates: Vec<NamedCertificates>,
-    /// The client connections of the proxy, if this process is one.
+    /// The client connections of the proxy, if this process is a proxy.
     proxy: Option<ProxyConnections>,
     /// The upstreams of the proxy.
     upstreams: Option<UpstreamMetrics>,
@@ -87,7 +88,7 @@ impl MetricSources {
         }
     }
 
-    /// Keeps a sample of the requests. The first requests have the policy `policy`.
+    /// Keeps a sample of the requests. `policy` is the policy of the first requests.
     pub(crate) fn with_traffic_sample(mut self, policy: &Policy) -> Self {
         self.sample = Arc::new(TrafficSample::new(policy));
         self

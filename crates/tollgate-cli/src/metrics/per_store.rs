@@ -1,12 +1,11 @@
-//! Metrics that exist for each of two stores, with a label for the store.
+//! Metrics that are reported separately for each of two stores, with a label for the store.
 
 use tollgate_backend::Backend;
 
-/// The metrics of one of the stores, with its label: see [`Backend::base_stores`].
+/// A value of one store, with the label of that store. See [`Backend::base_stores`].
 pub(super) type PerStore<T> = (&'static str, T);
 
-/// Calls `told` for each of `leaves`, and returns all its results, each with the label of the
-/// store.
+/// Calls `told` for each store in `leaves`. Returns all results, each with the label of its store.
 pub(super) fn of_each<T, I: IntoIterator<Item = T>>(
     leaves: &[PerStore<&Backend>],
     told: impl Fn(&Backend) -> I,

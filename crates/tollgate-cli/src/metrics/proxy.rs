@@ -19,12 +19,12 @@ pub(super) struct ProxyConnections {
 }
 
 impl ProxyConnections {
-    /// The number of open connections, with its label.
+    /// Returns the number of open connections, with its label.
     pub(super) fn open(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.metrics.open())
     }
 
-    /// The most connections at once, with its label.
+    /// Returns the most connections at once, with its label.
     pub(super) fn limit(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.limit)
     }

@@ -12,7 +12,7 @@ use tollgate_server::{Access, ClientAuthorities, Dashboard, Listen, ServerTls, T
 use crate::certificates::NamedCertificates;
 use crate::failure::Failure;
 
-/// The service at a listener.
+/// The kind of service that a listener offers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Http,
@@ -136,8 +136,9 @@ impl Listeners {
         Ok(Self(listeners))
     }
 
-    /// Returns whether the node keeps a sample of its requests. It does if an admin listener can
-    /// simulate them, and the policy file does not switch the sample off.
+    /// Returns whether the node keeps a sample of its requests. The sample is kept if there is an
+    /// admin listener, which can simulate the requests, and if the policy file does not disable the
+    /// sample.
     pub(crate) fn samples_traffic(&self, file: &ServeSettings) -> bool {
         file.dashboard.samples_traffic && self.0.iter().any(|one| one.kind == Kind::Admin)
     }
@@ -151,7 +152,8 @@ impl Listeners {
         self.0.iter().filter_map(named).collect()
     }
 
-    /// Checks that no listener accepts clients from a network without a token unintentionally.
+    /// Checks that no listener accepts clients from a network without a token, unless `exposure`
+    /// allows it.
     pub(crate) fn check(&self, exposure: Exposure) -> Result<(), Failure> {
         if exposure == Exposure::Allowed {
             return Ok(());
@@ -209,8 +211,8 @@ impl ListenerConfig {
         }
     }
 
-    /// Checks that the listener does not accept clients from a network without a token
-    /// unintentionally.
+    /// Checks that the listener does not accept clients from a network without a token or a client
+    /// certificate.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         // A client certificate counts like a token.
         if self.tls.as_ref().is_some_and(ServerTls::requires_client_certificates) {

@@ -51,7 +51,7 @@ fn open_listener(endpoint: &ListenerConfig, port: Port) -> Result<OpenListener, 
     Ok(OpenListener { name, address, kind, access, browsers, listener })
 }
 
-/// The parts that the services of the listeners use.
+/// The shared objects that the services of the listeners use.
 #[derive(Debug)]
 pub(crate) struct Services {
     pub(crate) limiter: Arc<Limiter<Backend>>,

@@ -60,7 +60,8 @@ fn files(listeners: &Listeners, certificates: &[NamedCertificates]) -> Vec<PathB
     certificates.iter().flat_map(|one| one.files()).map(Path::to_owned).chain(tokens).collect()
 }
 
-/// Returns the attributes of each file that change when its content changes.
+/// Returns the modification time and the size of each file, which change when the content of the
+/// file changes.
 fn states(files: &[PathBuf]) -> Vec<Option<(SystemTime, u64)>> {
     let state = |path: &PathBuf| {
         let metadata = fs::metadata(path).ok()?;

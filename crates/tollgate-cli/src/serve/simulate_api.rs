@@ -24,9 +24,9 @@ const SENT: &str = "the policy to try";
 const NO_SAMPLE: &str = "this node keeps no sample of its requests, because `serve: { dashboard: { \
     traffic_sample: false } }` is set: send a log";
 
-/// Returns the function that runs simulations. It computes how the policy of `limiter` would have
-/// decided the requests of a log or, without a log, the requests of `sample`. If another policy is
-/// given, the function also computes the decisions of that policy.
+/// Returns the function that runs simulations. The function computes how the policy of `limiter`
+/// would have decided the requests of a log or, without a log, the requests of `sample`. If another
+/// policy is given, the function also computes the decisions of that policy.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> Simulate {
     Simulate::new(move |log, other| {
         let (log, options, one_of) = match log {

@@ -13,9 +13,9 @@ use crate::output::{Form, print};
 /// The time between two checks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Joins the rebalance as a node that makes no decisions, and prints each change of the progress
-/// until the rebalance is done. This process is not counted among the nodes. A node that starts
-/// later than the other nodes also finishes later.
+/// Joins the rebalance as an observer, which makes no decisions and is not counted among the nodes.
+/// Prints each change of the progress until the rebalance is done. An observer that starts later
+/// than the nodes may also report the end later than the nodes.
 pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;

@@ -13,7 +13,8 @@ use crate::shards::share::percent;
 /// Opens the shards as an observer, waits briefly, and prints the status of each shard.
 ///
 /// # Errors
-/// An error if some shards do not serve requests. It is returned after all shards are printed.
+/// An error if some shards do not serve requests. The error is returned after all shards are
+/// printed.
 pub(crate) async fn run(
     loaded: &LoadedPolicy,
     redis: &RedisSettings,

@@ -79,7 +79,8 @@ fn elsewhere<'r>(from: &RedisSettings, to: &'r RedisSettings) -> Vec<&'r str> {
     to.shards.iter().filter(is_elsewhere).map(|shard| &*shard.name).collect()
 }
 
-/// A part and the whole to which it belongs.
+/// The weight of one shard and the weight of all shards. `None` if the map does not contain the
+/// shard.
 type Part = Option<(u64, u64)>;
 
 fn shares(from: &RedisSettings, to: &RedisSettings) -> Vec<(String, Part, Part)> {

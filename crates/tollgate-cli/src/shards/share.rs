@@ -1,6 +1,6 @@
 //! Formats a share of a whole.
 
-/// The share in percent, rounded to one decimal place.
+/// Returns the share of `part` in `whole` in percent, rounded to one decimal place.
 pub(super) fn percent(part: u64, whole: u64) -> String {
     let whole = whole.max(1);
     let thousandths = (part * 1_000 + whole / 2) / whole;

@@ -26,8 +26,8 @@ pub(crate) struct Simulation {
     /// The number of malformed lines.
     pub(crate) malformed: u64,
     pub(crate) malformed_examples: Vec<Example>,
-    /// The number of entries too far out of order to be sorted. They are evaluated at the time that
-    /// the log had reached.
+    /// The number of entries that are too far out of order to be sorted. Such an entry is evaluated
+    /// at the time that the log had reached before the entry.
     pub(crate) late: u64,
     #[serde(flatten)]
     pub(crate) outcome: Outcome,
@@ -59,7 +59,7 @@ pub(crate) struct Outcome {
     pub(crate) policy: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// Requests that no limit applies to.
+    /// Requests to which no limit applies.
     pub(crate) unlimited: u64,
     /// Requests for which the store had no room.
     pub(crate) undecided: u64,
@@ -79,7 +79,7 @@ pub(crate) struct Outcome {
     pub(crate) hours: Hours,
 }
 
-/// The results for the requests that one limit applied to. `refused` counts requests that this
+/// The results for the requests to which one limit applied. `refused` counts requests that this
 /// limit refused.
 #[derive(Debug, Serialize)]
 pub(crate) struct LimitOutcome {
@@ -89,7 +89,7 @@ pub(crate) struct LimitOutcome {
     pub(crate) rule: String,
     #[serde(flatten)]
     pub(crate) counts: Counts,
-    /// Malformed requests. Always 0, because they match no limit.
+    /// Malformed requests. This number is always 0, because malformed requests match no limit.
     pub(crate) malformed: u64,
     /// Requests that the limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
@@ -100,7 +100,7 @@ pub(crate) struct LimitOutcome {
     /// Subjects whose counts were dropped to bound memory.
     pub(crate) subjects_forgotten: u64,
     pub(crate) capacity: u64,
-    /// The most units that a subject had used at one moment.
+    /// The most units that a subject had used at any point in time.
     pub(crate) peak: u64,
 }
 
@@ -126,8 +126,8 @@ pub(crate) struct Savings {
     /// Requests that would have been refused if responses with these statuses had not been
     /// refunded.
     pub(crate) refused_without: u64,
-    /// The number of refusals that refunds saved. It is negative if requests that refunds admitted
-    /// used units that others needed.
+    /// The number of refusals that refunds saved. The number is negative if refunds admitted
+    /// further requests, and these used units that other requests needed.
     pub(crate) refusals_saved: i64,
 }
 
@@ -167,8 +167,8 @@ impl Simulation {
 }
 
 impl Outcome {
-    /// Returns the result of `trial`. `policy` is the name of its policy. The result has the `top`
-    /// most affected subjects.
+    /// Returns the result of `trial`, the run of the policy with the name `policy`. The result
+    /// contains the `top` most affected subjects.
     pub(super) fn new<S: ImmediateStore>(policy: String, trial: &PolicyRun<S>, top: usize) -> Self {
         let tally = trial.tally();
         let refused = tally.counts.refused;
@@ -202,8 +202,8 @@ impl LimitOutcome {
     }
 }
 
-/// Returns whether any request had an unknown cost. Such a cost depends on data that no log has, or
-/// on durations that this log does not have.
+/// Returns whether any request had an unknown cost. A cost is unknown if it depends on data that no
+/// log has, or on durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_untold = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
@@ -234,8 +234,8 @@ fn limit_outcome(tally: &LimitTally) -> LimitOutcome {
     }
 }
 
-/// Returns at most `top` subjects of all limits: those with the most refusals first, and among
-/// equal refusals those with the most requests first.
+/// Returns at most `top` subjects of all limits. Subjects with more refusals come first. Among
+/// subjects with equally many refusals, subjects with more requests come first.
 fn top_subjects(limits: &[LimitTally], top: usize) -> Vec<SubjectOutcome> {
     let mut subjects: Vec<SubjectOutcome> = Vec::new();
     for tally in limits {

@@ -18,8 +18,8 @@ pub(crate) enum ProgressTarget {
     Nobody,
 }
 
-/// A progress bar on standard error that shows how much of a log has been read. It is shown only if
-/// standard error is a terminal.
+/// A progress bar on standard error that shows how much of a log has been read. The bar is shown
+/// only if standard error is a terminal.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress bar of `log`. `watcher` says whether it is shown.
+    /// Creates the progress bar of `log`. `watcher` selects whether the bar is shown.
     pub(crate) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
             // The bar hides itself if standard error is not a terminal.

@@ -32,8 +32,8 @@ pub(crate) struct Request<'e> {
 pub(super) enum Client {
     /// The log has the address of the client.
     Address(IpAddr),
-    /// The log has a host name. It is replaced by a unique local address (fd00::/8). A name always
-    /// gets the same address, and different names get addresses with different first 64 bits.
+    /// The log has a host name, which is replaced by a unique local address (fd00::/8). Equal names
+    /// get the same address, and different names get addresses with different first 64 bits.
     HostName(IpAddr),
     /// The log has no client.
     Unknown,

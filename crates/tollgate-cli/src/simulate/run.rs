@@ -16,9 +16,9 @@ use super::trial::PolicyRun;
 /// A policy to evaluate, and its name in reports.
 #[derive(Debug)]
 pub(crate) struct Candidate {
-    /// The name.
+    /// The name of the policy in reports.
     pub(crate) name: String,
-    /// The policy.
+    /// The policy to evaluate.
     pub(crate) policy: Policy,
     /// The bounds of the candidate's memory store.
     pub(crate) bounds: Bounds,
@@ -27,11 +27,11 @@ pub(crate) struct Candidate {
 /// The input of a simulation.
 #[derive(Debug)]
 pub(crate) struct Plan {
-    /// The logs.
+    /// The logs to read.
     pub(crate) inputs: Vec<Input>,
     /// The settings for reading the logs.
     pub(crate) options: Options,
-    /// The policy.
+    /// The policy to evaluate.
     pub(crate) policy: Candidate,
     /// Another policy to compare with.
     pub(crate) compare: Option<Candidate>,

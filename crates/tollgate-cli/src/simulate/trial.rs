@@ -14,8 +14,8 @@ use super::log::Entry;
 use super::request::Request;
 use super::tally::{Judged, RequestOutcome, Tally};
 
-/// The most permits that are kept at once. Beyond that, the permits that end first are released
-/// early.
+/// The most permits that are kept at once. If there would be more, the permits that end first are
+/// released early.
 const LEASES_MAX: usize = 100_000;
 
 /// A limiter with the log's clock, and the permits of requests in flight.
@@ -49,10 +49,10 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
     /// Decides on the charges of `plan` at the time of `request`, and settles the charges with the
     /// status of the response in the log.
     ///
-    /// The permits are kept for the duration of the request in the log. Without a duration they are
-    /// released immediately, because a log without durations cannot show that too many requests ran
-    /// at a time. Charges on completion are made immediately, and metered costs are settled
-    /// immediately, because a log has only one time for each request.
+    /// The permits are kept for the duration of the request in the log. If the log has no duration,
+    /// the permits are released immediately, because a log without durations cannot show that too
+    /// many requests ran at a time. Charges on completion are made immediately, and metered costs
+    /// are settled immediately, because a log has only one time for each request.
     ///
     /// # Errors
     /// [`StoreError`] if a refund fails.
@@ -98,9 +98,10 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         Ok(SimulatedDecision { decision, outcome })
     }
 
-    /// Decides like [`decide`](Self::decide) on the charges `planned`, in one call of the store.
-    /// None of the charges may be metered. The store's answer is in [`answer`](Self::answer).
-    /// Returns `None`, and charges nothing, if only [`decide`](Self::decide) can decide on them.
+    /// Decides on the charges `planned` in one call of the store, with the same result as
+    /// [`decide`](Self::decide). None of the charges may be metered. The store's answer is in
+    /// [`answer`](Self::answer). If only `decide` can decide on these charges, this function
+    /// charges nothing and returns `None`.
     async fn charge(
         &mut self,
         request: &Request<'_>,
@@ -188,8 +189,9 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
     }
 }
 
-/// Returns the cost of a request, computed from the size or the duration of its response if the log
-/// has them. For other metered costs, returns `None`, and the reservation counts as the cost.
+/// Returns the cost of a request, computed from the size or the duration of its response, if the
+/// log has these values. For other metered costs, returns `None`, and the reservation counts as the
+/// cost.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
     let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
@@ -273,8 +275,8 @@ impl<S: ImmediateStore> PolicyRun<S> {
         Ok(())
     }
 
-    /// Makes the plain charges of `request` in both limiters. Returns `None` if the charges need a
-    /// full decision.
+    /// Makes the charges of `request` in both limiters, without a full decision. Returns `None` if
+    /// the charges need a full decision.
     async fn charge(
         &mut self,
         request: &Request<'_>,

@@ -2,14 +2,14 @@
 
 use std::fmt;
 
-/// The date and time of day of a moment in UTC. Displayed as RFC 3339, with milliseconds if there
-/// are any.
+/// The date and time of day in UTC. Displayed as RFC 3339, with the milliseconds if their number is
+/// not 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Utc {
     pub(crate) year: u64,
-    /// 1 to 12.
+    /// The month, from 1 to 12.
     pub(crate) month: u64,
-    /// 1 to 31.
+    /// The day of the month, from 1 to 31.
     pub(crate) day: u64,
     pub(crate) hour: u64,
     pub(crate) minute: u64,

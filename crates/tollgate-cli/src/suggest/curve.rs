@@ -7,10 +7,9 @@ use super::share::RefusedShare;
 /// The counts of all windows of one length.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// For each number of requests, the number of subjects that have so many requests in their
-    /// busiest window.
+    /// The number of subjects by the number of requests in their busiest window.
     peaks: BTreeMap<u64, u64>,
-    /// The number of windows for each number of requests in a window.
+    /// The number of windows by the number of requests in the window.
     windows: BTreeMap<u64, u64>,
 }
 

@@ -20,7 +20,7 @@ use crate::simulate::run::{self, Candidate, Plan};
 /// The input of a proposal.
 #[derive(Debug)]
 pub(crate) struct Task {
-    /// The logs.
+    /// The logs to read.
     pub(crate) inputs: Vec<Input>,
     /// The settings for reading the logs.
     pub(crate) options: Options,
@@ -47,16 +47,16 @@ pub(crate) struct Proposal {
     /// The word for several subjects, such as "clients".
     #[serde(skip)]
     pub(crate) plural: &'static str,
-    /// Requests with a subject.
+    /// The number of requests with a subject.
     pub(crate) requests: u64,
     pub(crate) subjects: u64,
-    /// Requests without a subject, which the policy does not limit.
+    /// The number of requests without a subject, which the policy does not limit.
     pub(crate) requests_without: u64,
-    /// Requests that were not counted, because there were too many subjects.
+    /// The number of requests that were not counted, because there were too many subjects.
     pub(crate) requests_uncounted: u64,
     pub(crate) malformed: u64,
     pub(crate) windows: Vec<WindowProposal>,
-    /// The policy file.
+    /// The text of the policy file.
     pub(crate) policy: String,
     /// The refusals of the policy on the same logs. `None` for standard input, which is read once.
     pub(crate) simulated: Option<Simulated>,
@@ -83,7 +83,7 @@ pub(crate) struct Point {
     pub(crate) requests_refused: u64,
 }
 
-/// The refusals by the whole policy.
+/// The refusals by the whole policy in the simulation.
 #[derive(Debug, Serialize)]
 pub(crate) struct Simulated {
     pub(crate) requests_refused: u64,

@@ -11,7 +11,7 @@ const PARTS: u32 = 1_000;
 const DIGITS: usize = 3;
 
 impl RefusedShare {
-    /// One hundred percent.
+    /// The share of one hundred percent.
     pub(crate) const ALL: Self = Self(100 * PARTS);
 
     /// Returns whether `part` of `whole` is at most this share.

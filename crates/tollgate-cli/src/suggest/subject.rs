@@ -43,7 +43,7 @@ impl Dimension {
         }
     }
 
-    /// Returns the condition of a rule for requests that have a value.
+    /// Returns the condition of a rule for requests that have a value of this dimension.
     pub(super) fn condition(&self) -> String {
         match self {
             Self::Address => String::new(),

@@ -6,12 +6,13 @@ use tollgate::model::Subject;
 
 use super::curve::Curve;
 
-/// The most subjects that are counted. With windows of two lengths, they take about 300 MB.
+/// The most subjects that are counted. With windows of two lengths, this number of subjects takes
+/// about 300 MB.
 const MAX_SUBJECTS: usize = 2_000_000;
 
-/// The current window of one length, of one subject. As for a limit, a window opens with the
-/// subject's first request after the last window has ended. Therefore the windows do not depend on
-/// the quota.
+/// The current window of a subject, for windows of one length. As for a limit, a window opens with
+/// the subject's first request after the previous window has ended. Therefore the windows do not
+/// depend on the quota.
 #[derive(Clone, Copy, Debug, Default)]
 struct OpenWindow {
     ends_at: u64,
@@ -25,7 +26,7 @@ struct OpenWindow {
 pub(super) struct Usage {
     lengths: Vec<u64>,
     subjects: HashMap<Subject, Box<[OpenWindow]>>,
-    /// For each length, how many ended windows had a certain number of requests.
+    /// For each length, the number of ended windows by their number of requests.
     ended: Vec<BTreeMap<u64, u64>>,
     requests: u64,
     uncounted: u64,

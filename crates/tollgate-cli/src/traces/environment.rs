@@ -1,9 +1,9 @@
 //! Reads the environment variables of OpenTelemetry that select the recorded traces and the
 //! collector.
 //!
-//! Written by hand, 110 lines: `opentelemetry_sdk` 0.33 ignores a value that it cannot read. This
-//! module reports such a value as an error that names the expected values. `opentelemetry-otlp`
-//! reads the variables for the headers and the compression of the export.
+//! The module is written by hand, 110 lines, because `opentelemetry_sdk` 0.33 ignores a value that
+//! it cannot read. This module reports such a value as an error that names the expected values.
+//! `opentelemetry-otlp` reads the variables for the headers and the compression of the export.
 
 use std::env;
 use std::path::Path;
@@ -52,8 +52,8 @@ impl Environment {
         self.disabled.as_deref().is_some_and(|value| value.eq_ignore_ascii_case("true"))
     }
 
-    /// Returns the URL to which traces are sent. It is either in the variable for traces, or it is
-    /// a path below the URL in the variable for all signals.
+    /// Returns the URL to which traces are sent. This URL is the value of the variable for traces,
+    /// or a path below the URL in the variable for all signals.
     pub(super) fn endpoint(&self) -> Result<Option<Endpoint>, Failure> {
         let (name, value, endpoint) = match (&self.traces_endpoint, &self.endpoint) {
             (Some(url), _) => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", url, Endpoint::exactly(url)),

@@ -1,9 +1,9 @@
 //! A sample of this node's requests of the last hour, for simulations at the admin listener.
 //!
-//! The sample has all requests of some clients, and not some requests of all clients. A client uses
-//! up its quota by all of its requests, so in a sample of single requests every client would be far
-//! below its quota. A client is the subject of the first limit that counts the request, or else the
-//! client's address.
+//! The sample has all requests of some clients, and not some requests of all clients. All requests
+//! of a client count towards its quota, so in a sample of single requests every client would be far
+//! below its quota. The client of a request is the subject of the first limit that counts the
+//! request. If no limit counts the request, its client is identified by the client's address.
 
 mod recorded;
 
@@ -24,28 +24,29 @@ use crate::simulate::log::{FieldMap, Format, Options};
 use crate::simulate::utc::Utc;
 use recorded::Recorded;
 
-/// The most requests in the sample. If there are more, half of the clients leave the sample.
+/// The most requests in the sample. If there are more requests, half of the clients leave the
+/// sample.
 pub(crate) const MAX_SAMPLED_REQUESTS: usize = 20_000;
 
-/// The most bytes of the recorded requests. If there are more, half of the clients leave the
-/// sample.
+/// The most bytes of the recorded requests. If the requests have more bytes, half of the clients
+/// leave the sample.
 pub(crate) const MAX_SAMPLED_BYTES: usize = 8 << 20;
 
 /// The age at which a request leaves the sample.
 pub(crate) const SAMPLE_PERIOD: Duration = Duration::from_secs(3_600);
 
-/// The time after which an almost empty sample takes twice as many clients.
+/// The time after which the number of sampled clients is doubled if the sample is almost empty.
 const RAISE_AFTER: Duration = Duration::from_secs(60);
 
 /// The most bytes that are recorded of the path and query, and of the value of a header.
 pub(crate) const MAX_SAMPLED_VALUE: usize = 512;
 
-/// A sample of the requests. It stays empty if sampling is off.
+/// A sample of the requests. If sampling is off, the sample stays empty.
 pub(crate) struct TrafficSample {
-    /// The hash function that chooses clients. Clients cannot know its key, so they cannot choose
-    /// to be sampled.
+    /// The keyed hash function that chooses clients. Clients cannot know the key, so they cannot
+    /// choose to be sampled.
     hasher: RandomState,
-    /// Replaces credentials by hashes.
+    /// The key of the hashes that replace credentials.
     key: HashKey,
     /// The bound of sampled clients: clients with a hash below this number are sampled. 0 means
     /// that sampling is off.
@@ -63,7 +64,7 @@ struct Requests {
     changed: u64,
 }
 
-/// One request.
+/// One recorded request.
 struct Line {
     time: u64,
     /// The hash of the request's client.
@@ -72,14 +73,14 @@ struct Line {
     text: Box<str>,
 }
 
-/// The sample at one moment.
+/// The sample at one point in time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     /// The requests as lines of a log.
     pub(crate) log: Bytes,
     /// The options for reading the log.
     pub(crate) options: Options,
-    /// The sample contains the requests of one client of this many.
+    /// The sampled share of the clients: one client in this number.
     pub(crate) one_of: u64,
 }
 

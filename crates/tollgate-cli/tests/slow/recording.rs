@@ -1,8 +1,8 @@
 //! The recording of a terminal in the README: what `demo` and `simulate` print, as an animated
 //! picture.
 //!
-//! `UPDATE=1` makes it again. The picture shows one command after the other; a viewer without
-//! animations sees the second one, with everything that it prints.
+//! With `UPDATE=1`, the test creates the picture again. The picture shows one command after the
+//! other. A viewer without animations sees the second command with its whole output.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 const SIMULATE: &str =
     "tollgate simulate --policy policies/github.yaml examples/access-2015-05.log";
 
-/// The seconds that a command stays before its output, and that its whole output stays.
+/// The seconds for which a command is shown before its output, and the seconds for which its whole
+/// output is shown.
 const TYPED: f64 = 0.8;
 const READ: f64 = 6.0;
 
@@ -46,7 +47,8 @@ fn wrapped(line: &str) -> Vec<String> {
     if chars.is_empty() { vec![String::new()] } else { chars.chunks(COLUMNS).map(row).collect() }
 }
 
-/// Returns `line` with the default port: `demo` takes another one while it is in use.
+/// Returns `line` with the default port, because `demo` uses another port while the default port is
+/// in use.
 fn with_default_port(line: &str) -> String {
     const HOST: &str = "127.0.0.1:";
     let Some((before, after)) = line.split_once(HOST) else { return line.to_owned() };

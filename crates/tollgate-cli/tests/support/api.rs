@@ -11,7 +11,7 @@ use super::world::Proxy;
 /// The longest accepted body.
 const MAX_BODY_BYTES: u64 = 1 << 16;
 
-/// Starts an API, which ends with the test's process.
+/// A small API, which runs until the test's process ends.
 pub(crate) struct Api {
     address: SocketAddr,
     requested: Arc<AtomicUsize>,
@@ -64,7 +64,7 @@ struct Request {
 }
 
 impl Request {
-    /// Returns the next request, or `None` after the last.
+    /// Returns the next request, or `None` after the last one.
     fn read(reader: &mut impl BufRead) -> std::io::Result<Option<Self>> {
         let mut line = String::new();
         reader.read_line(&mut line)?;

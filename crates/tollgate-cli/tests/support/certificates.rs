@@ -77,8 +77,8 @@ impl Authority {
 pub(crate) struct TlsClient(Arc<ClientConfig>);
 
 impl TlsClient {
-    /// Sends bytes on a connection of their own. Returns what the server at `address` answers, and
-    /// its certificate in DER form.
+    /// Sends bytes on a new connection. Returns the response of the server at `address`, and the
+    /// server's certificate in DER form.
     pub(crate) fn send(&self, address: SocketAddr, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let name = "localhost".try_into().unwrap();
         let connection = ClientConnection::new(Arc::clone(&self.0), name).unwrap();

@@ -7,7 +7,7 @@ use super::node::PATIENCE;
 
 const BODY: &str = r#"{"limits":[{"name":"all"}]}"#;
 
-/// A connection.
+/// A client's connection to a listener.
 pub(crate) struct Client(BufReader<TcpStream>);
 
 /// An HTTP response.
@@ -106,7 +106,7 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>) -> String {
     )
 }
 
-/// Returns one response on a connection of its own.
+/// Sends a request on a new connection, and returns the response.
 pub(crate) fn ask(address: &str, method: &str, path: &str, token: Option<&str>) -> Answer {
     let mut client = Client::connect(address).unwrap();
     client.send(request(method, path, token)).unwrap();

@@ -99,7 +99,7 @@ fn serve(client: impl Read + Write, teller: &Sender<Asked>) -> Option<()> {
     }
 }
 
-/// Starts a collector.
+/// A collector of spans, at a listener.
 pub(crate) struct Collector {
     pub(crate) listener: Listener,
     spans: Mutex<Vec<Span>>,

@@ -16,7 +16,7 @@ pub(crate) const ASK: &str = "/envoy.service.ratelimit.v3.RateLimitService/Shoul
 pub(crate) const HEALTH: &str = "/grpc.health.v1.Health/Check";
 pub(crate) const REFLECTION: &str = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
 
-/// A connection.
+/// A client's connection to the gRPC listener.
 pub(crate) struct GrpcClient {
     runtime: Runtime,
     calls: SendRequest<Full<Bytes>>,
@@ -82,10 +82,10 @@ impl GrpcClient {
         self.runtime.block_on(async { timeout(PATIENCE, called).await.expect("an answer in time") })
     }
 
-    /// Sends one request and returns whether it was answered; the status must then be OK.
+    /// Sends one request and returns whether it was answered. The status of the answer must be OK.
     ///
     /// # Errors
-    /// As [`call`](Self::call).
+    /// The same errors as [`call`](Self::call).
     pub(crate) fn ask(&mut self) -> hyper::Result<bool> {
         match self.call(ASK, None)? {
             Called::Answered { status, message } => {
@@ -98,8 +98,8 @@ impl GrpcClient {
     }
 }
 
-/// Returns the `grpc-status` of a call of `path` on a connection of its own, and the message before
-/// it.
+/// Calls `path` on a new connection. Returns the `grpc-status`, and the message that was received
+/// before it.
 pub(crate) fn call(address: &str, path: &str, token: Option<&str>) -> (String, Vec<u8>) {
     match GrpcClient::connect(address).unwrap().call(path, token).unwrap() {
         Called::Answered { status, message } => (status, message),
@@ -107,7 +107,7 @@ pub(crate) fn call(address: &str, path: &str, token: Option<&str>) -> (String, V
     }
 }
 
-/// Returns a request for the domain `edge` with the descriptor `a=b`, in gRPC framing.
+/// A request for the domain `edge` with the descriptor `a=b`, in gRPC framing.
 const ASKED: [u8; 21] = [
     0, 0, 0, 0, 16, 0x0a, 4, b'e', b'd', b'g', b'e', 0x12, 8, 0x0a, 6, 0x0a, 1, b'a', 0x12, 1, b'b',
 ];

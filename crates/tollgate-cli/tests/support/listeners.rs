@@ -20,7 +20,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// The policy must trust the proxies at 127.0.0.1.
+    /// Starts a proxy and a node with `policy`, which must trust the proxies at 127.0.0.1.
     pub(crate) fn open(policy: &str, files: &[(&str, &str)]) -> Self {
         let folder = Folder::with(policy);
         files.iter().for_each(|(name, text)| folder.write(name, text));

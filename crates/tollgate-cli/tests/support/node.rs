@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The longest time that a test waits for an event. Even on a busy machine, every event comes
+/// earlier.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A policy with a limit that no test reaches, for every listener.
@@ -26,7 +27,7 @@ descriptors: [ { domain: edge, tree: [ { key: a, limit: all } ] } ]
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
-    /// Creates a directory with [`POLICY`] and `serve` under its key.
+    /// Creates a directory with [`POLICY`], to which the text `serve` is appended.
     pub(crate) fn new(serve: &str) -> Self {
         Self::with(&format!("{POLICY}{serve}"))
     }
@@ -73,11 +74,12 @@ pub(crate) fn message(line: &str) -> String {
     message.unwrap_or_else(|| line.to_owned())
 }
 
-/// A process; stopped when dropped.
+/// A process, which is stopped when this value is dropped.
 pub(crate) struct Node {
     child: Child,
     lines: Mutex<Receiver<String>>,
-    /// The log lines that were printed before all listeners were open and not yet waited for.
+    /// The log lines that were printed before all listeners were open, without those that a test
+    /// has already waited for.
     before: Mutex<VecDeque<String>>,
     response: Arc<Mutex<String>>,
     listeners: Vec<(String, String)>,

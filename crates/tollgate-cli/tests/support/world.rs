@@ -9,7 +9,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The longest time that a test waits for an event. Even on a busy machine, every event comes
+/// earlier.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Returns the path of a file under `policies/`.
@@ -22,7 +23,8 @@ pub(crate) fn tollgate(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tollgate")).args(arguments).output().unwrap()
 }
 
-/// `tollgate proxy` in front of a service of this test; stopped when dropped.
+/// A process of `tollgate proxy` in front of a service of this test. The process is stopped when
+/// this value is dropped.
 pub(crate) struct Proxy {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -76,7 +78,7 @@ impl Proxy {
         line
     }
 
-    /// Waits until the proxy logs a line that contains `words`, and returns it.
+    /// Waits until the proxy logs a line that contains `words`, and returns the line.
     pub(crate) fn tells(&self, words: &str) -> String {
         let response = self.response.lock().unwrap();
         let mut before = String::new();
@@ -131,7 +133,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Sends the lines of `told` as they are printed, each with its end.
+/// Sends each line of `response` with its line end as soon as the line is printed.
 fn lines(response: ChildStderr) -> Receiver<String> {
     let (teller, lines) = channel();
     std::thread::spawn(move || {
@@ -146,7 +148,7 @@ fn lines(response: ChildStderr) -> Receiver<String> {
     lines
 }
 
-/// Reads a response to its end.
+/// A response that was read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,

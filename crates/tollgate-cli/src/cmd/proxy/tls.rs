@@ -48,8 +48,8 @@ enum ClientAuth {
 }
 
 impl Flags {
-    /// Reads the certificates of connections to upstreams. If no upstream uses them, a file that is
-    /// given is an error.
+    /// Reads the certificates of connections to upstreams. If no upstream uses certificates, any
+    /// given file is an error.
     pub(super) fn client(&self, is_used: bool) -> Result<Option<ClientTls>, Failure> {
         let client = self.upstream_cert.clone().zip(self.upstream_key.clone());
         let files = ClientTlsFiles { authorities: self.upstream_ca.clone(), client };

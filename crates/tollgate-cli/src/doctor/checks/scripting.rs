@@ -1,5 +1,5 @@
-//! The way in which the decisions of a shard run, and the savings that the server module would
-//! bring.
+//! Checks in which form the decisions of a shard run: in the server module, a function or a script.
+//! Also estimates the savings that the module would bring.
 
 use tollgate_backend::{Info, Inspected, Role, ShardStatus};
 use tollgate_policy::{RedisSettings, ShardSettings, StepForm, Topology};
@@ -85,13 +85,14 @@ pub(super) fn check(
     })
 }
 
-/// Returns the instructions of `form`.
+/// Describes the instructions that one decision takes in `form`.
 fn instructions(form: &Cost) -> String {
     let (alone, shared) = (grouped(form.alone), grouped(form.shared));
     format!("about {alone} instructions each, {shared} with 32 in a call")
 }
 
-/// Returns the costs of tables instead of `form` for a shard with this number of keys.
+/// Describes the costs of the module with tables. If the shard has keys, also compares the memory
+/// that these `keys` need in tables with the memory that they need in `form`.
 fn tables(form: &Cost, keys: u64) -> String {
     let Cost { alone, shared, bytes } = MODULE_WITH_TABLES;
     let processor = format!("; with tables it takes {} and {}", grouped(alone), grouped(shared));

@@ -12,8 +12,8 @@ const ENOUGH_KEYS: u64 = 10_000;
 /// weight.
 const UNEVEN: u64 = 25;
 
-/// The number of sentinels with which enough of them agree on the failure of a primary if one
-/// sentinel is down too.
+/// The least number of sentinels with which one sentinel may be down, because the other sentinels
+/// are still enough to agree on the failure of a primary.
 const ENOUGH_SENTINELS: usize = 3;
 
 pub(in crate::doctor) fn of_shards(

@@ -1,4 +1,4 @@
-//! Checks for versions with a known vulnerability through which a user that is allowed to run
+//! Checks for versions with a known vulnerability. Through it, a user with the permission to run
 //! scripts can leave the sandbox.
 
 use tollgate_backend::Info;
@@ -7,9 +7,9 @@ use super::{Finding, Level};
 
 const CHECK: &str = "version";
 
-/// The vulnerability that the table below is about: CVE-2025-49844. It is in the Lua engine of all
-/// earlier versions. Through this vulnerability, a user that is allowed to load scripts can run
-/// arbitrary code.
+/// The vulnerability CVE-2025-49844, to which the table below refers. It is in the Lua engine of
+/// all versions before the fixed versions. A user that is allowed to load scripts can run arbitrary
+/// code through this vulnerability.
 const HOLE: &str = "CVE-2025-49844";
 
 /// The first fixed version of each release line, according to the projects' release notes.

@@ -11,19 +11,19 @@ pub(super) fn counts(store: &Backend) -> Value {
     store.counts().map_or(Value::Null, |counts| counted(&counts))
 }
 
-/// Returns the shard map of the store, if it has one that can change.
+/// Returns the shard map of the store, if the store has a shard map that can change.
 pub(super) fn map(store: &Backend) -> Value {
     store.map_status().map_or(Value::Null, |map| follow::value(&map))
 }
 
-/// Returns the Redis shards of the store. Each has `side`, the name of the store if the node has
-/// two.
+/// Returns the Redis shards of the store. If the node has two stores, `side` is the name of this
+/// store, and each shard contains it.
 pub(super) fn shards(side: &'static str, store: &Backend) -> Vec<Value> {
     store.status().iter().map(|it| shard(side, it)).collect()
 }
 
-/// Returns the memcached servers of the store. Each has `side`, the name of the store if the node
-/// has two.
+/// Returns the memcached servers of the store. If the node has two stores, `side` is the name of
+/// this store, and each server contains it.
 pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
     store.servers().iter().map(|it| server(side, it)).collect()
 }
@@ -94,7 +94,8 @@ fn server(side: &'static str, MemcachedStatus { name, server, .. }: &MemcachedSt
     })
 }
 
-/// Returns the name of this store if the node has two stores, and `None` if it has only one.
+/// Returns the name of this store if the node has two stores, and `None` if the node has only one
+/// store.
 fn named(side: &'static str) -> Option<&'static str> {
     Some(side).filter(|side| !side.is_empty())
 }

@@ -10,7 +10,7 @@ const MAX_NODE_NAME: usize = 64;
 
 /// Returns the name in `TOLLGATE_NODE_NAME`, or else the name of the host.
 pub(super) fn node_name() -> String {
-    // The host name of a container or pod is its name.
+    // The host name of a container or a pod is the name of the container or the pod.
     let host = || fs::read_to_string("/proc/sys/kernel/hostname").ok();
     let given = env::var(VARIABLE).ok().and_then(|name| printable(&name));
     given.or_else(|| printable(&host()?)).unwrap_or_else(|| "unnamed".to_owned())

@@ -47,7 +47,7 @@ pub(super) type Span = (u16, u16);
 /// is missing in the line, or is `-`, is `None`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// Milliseconds since the Unix epoch, below 2^53.
+    /// The time of the request, in milliseconds since the Unix epoch. Below 2^53.
     pub(crate) time: u64,
     /// Bytes of the response body; 0 if the log has none.
     pub(crate) bytes: u64,
@@ -64,8 +64,8 @@ impl Entry {
     /// Returns the client as the log names it: an address, or a host name if the server resolved
     /// names.
     ///
-    /// Traefik logs `CLIENT, PROXY` if a proxy in front of it named the client. The first name is
-    /// returned.
+    /// If a proxy in front of Traefik named the client, Traefik logs `CLIENT, PROXY`. In this case,
+    /// the first name is returned.
     pub(crate) fn client(&self) -> Option<&[u8]> {
         let text = self.text(Slot::Client)?;
         let first = text.split(|byte| *byte == b',').next().unwrap_or(text).trim_ascii();

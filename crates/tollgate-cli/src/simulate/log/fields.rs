@@ -33,7 +33,7 @@ pub(super) struct Alias {
 #[derive(Clone, Debug)]
 pub(crate) struct FieldMap {
     headers: Vec<String>,
-    /// The keys in one list for each length.
+    /// The keys, as one list for each length of a key.
     keys: Vec<Vec<(Box<[u8]>, Alias)>>,
 }
 

@@ -21,13 +21,13 @@ pub(super) enum Line<'a> {
 pub(super) struct Lines<R> {
     reader: R,
     buffer: Box<[u8]>,
-    /// The start of the unread part of the buffer. `end` is its end.
+    /// The start of the unread part of the buffer. `end` is the end of this part.
     start: usize,
     end: usize,
     rest: Rest,
 }
 
-/// The meaning of the next bytes.
+/// Whether the next bytes start a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     NewLine,
@@ -116,7 +116,7 @@ impl<R: Read> Lines<R> {
     }
 }
 
-/// The end of the next line.
+/// The result of the search for the end of the next line.
 #[derive(Clone, Copy, Debug)]
 enum Length {
     /// A line end after this number of bytes.

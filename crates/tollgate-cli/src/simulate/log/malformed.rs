@@ -24,9 +24,9 @@ pub(crate) enum Malformed {
     BadStatus,
     /// The size is not a number.
     BadBytes,
-    /// Not a JSON object: the expected token, and its byte index in the line (from 0).
+    /// The line is not a JSON object, because a byte is not part of the expected token.
     Json {
-        /// The byte's index in the line.
+        /// The index of this byte in the line, from 0.
         at: usize,
         /// The expected token.
         expected: &'static str,
@@ -55,7 +55,7 @@ pub(crate) struct Example {
     pub(crate) log: String,
     /// The line's number, from 1.
     pub(crate) line: u64,
-    /// The reason.
+    /// The reason why the line is malformed.
     pub(crate) why: Malformed,
     /// The start of the line, escaped for terminals.
     pub(crate) excerpt: String,
@@ -66,8 +66,8 @@ pub(crate) struct Example {
 pub(crate) struct ParseIssues {
     /// The number of malformed lines.
     pub(crate) malformed: u64,
-    /// The number of entries that came too late for the reorder buffer. They were moved to the time
-    /// that their log had already reached.
+    /// The number of entries that came too late for the reorder buffer. Their times were changed to
+    /// the time that their log had already reached.
     pub(crate) late: u64,
     /// The first malformed lines.
     pub(crate) examples: Vec<Example>,

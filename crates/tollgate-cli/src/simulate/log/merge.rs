@@ -41,13 +41,13 @@ impl Default for Options {
 }
 
 /// A stream of the entries of several logs in the order of their times. Entries with the same time
-/// keep their order within a log, and then the order of the logs.
+/// are ordered by their logs, and entries of the same log keep their order.
 #[derive(Debug)]
 pub(crate) struct Log {
     streams: Vec<Stream<Source>>,
     /// The next entry of each stream.
     heads: Vec<Option<Entry>>,
-    /// (time, stream) of the next entries. The earliest entry is on top.
+    /// A heap with the time and the stream of each next entry. The earliest entry is on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,
     issues: ParseIssues,
     read: Arc<AtomicU64>,

@@ -10,21 +10,23 @@ use super::entry::Entry;
 pub(super) enum Arrival {
     /// The entry was in time.
     InTime,
-    /// An entry with a later time was already returned. The late entry gets the time of that entry.
+    /// An entry with a later time was already returned. The late entry gets the time of the entry
+    /// that was returned last.
     Late,
 }
 
 /// A buffer that keeps entries to return them in the order of their times. An entry is returned
 /// when the log has reached a time `horizon` after the entry, or when the buffer is full.
 ///
-/// Entries with the same time keep their order. A single line from far in the future does not
-/// change the order of the other entries. It waits in the buffer, and the entries after it are
-/// returned before the horizon has passed.
+/// Entries with the same time keep their order. A single line with a time far in the future does
+/// not change the order of the other entries. Its entry waits in the buffer, and the entries that
+/// follow in the log are returned at once, because the log then seems to have passed their horizon.
 #[derive(Debug)]
 pub(super) struct Reorder {
     horizon: u64,
     capacity: usize,
-    /// (time, arrival, slot) of the waiting entries. The earliest entry is on top.
+    /// A heap with the time, the number and the slot of each waiting entry. The earliest entry is
+    /// on top.
     waiting: BinaryHeap<Reverse<(u64, u64, usize)>>,
     slots: Vec<Option<Entry>>,
     free: Vec<usize>,

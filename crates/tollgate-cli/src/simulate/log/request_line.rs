@@ -4,7 +4,7 @@
 /// the first bytes of a TLS hello).
 ///
 /// The version may be missing (HTTP/0.9), and a target may contain spaces, because some clients
-/// send them.
+/// send such targets.
 pub(super) fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', line)?;
     let method = &line[..space];

@@ -15,7 +15,7 @@ use super::error::LogError;
 /// A log as the command line names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Input {
-    /// `-`.
+    /// Standard input, which the command line names as `-`.
     Stdin,
     /// A file, plain or gzip.
     File(PathBuf),

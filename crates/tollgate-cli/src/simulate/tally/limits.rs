@@ -1,4 +1,4 @@
-//! The results for the requests that one limit applied to.
+//! The results for the requests to which one limit applied.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use tollgate::observe::CandidateCounts;
 use super::subjects::Subjects;
 use super::{Counts, RequestOutcome};
 
-/// The results for the requests that one limit applied to.
+/// The results for the requests to which one limit applied.
 ///
 /// `refused` counts requests that this limit refused. Requests that another limit refused are only
 /// in `requests`.
@@ -21,7 +21,7 @@ pub(crate) struct LimitTally {
     /// The results of the limit's candidate, for the requests that both the limit and the candidate
     /// evaluated.
     pub(crate) trials: CandidateCounts,
-    /// The most units that any subject had used at one moment.
+    /// The most units that any subject had used at any point in time.
     pub(crate) peak: u64,
     pub(crate) subjects: Subjects,
 }

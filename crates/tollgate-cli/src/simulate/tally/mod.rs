@@ -62,7 +62,7 @@ pub(crate) struct Tally {
     pub(crate) limits: Vec<LimitTally>,
     pub(crate) timeline: Timeline,
     pub(crate) hours: Hours,
-    /// Requests that no rule or limit of the policy applies to.
+    /// Requests to which no rule or no limit of the policy applies.
     pub(crate) unlimited: u64,
     /// Requests for which the store had no room. `on_failure` of the policy decided about them.
     pub(crate) undecided: u64,
@@ -77,7 +77,7 @@ pub(crate) struct Tally {
 pub(super) struct Judged<'d> {
     pub(super) evaluation: &'d Evaluation,
     pub(super) source: DecisionSource,
-    /// The whole decision, if the request needed more than its charges.
+    /// The full decision. `None` if the request only made charges and needed no full decision.
     pub(super) decision: Option<&'d Decision>,
 }
 

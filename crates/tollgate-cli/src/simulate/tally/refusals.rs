@@ -1,4 +1,4 @@
-//! The times when a subject was refused. They are combined into a few episodes, however many
+//! The times when a subject was refused. These times are combined into a few episodes, however many
 //! refusals there are.
 
 use serde::Serialize;
@@ -10,7 +10,8 @@ const GAP: u64 = 60_000;
 /// The most episodes that are kept for a subject.
 const EPISODES_MAX: usize = 24;
 
-/// Consecutive refusals.
+/// A sequence of refusals of a subject. A pause of more than [`GAP`] milliseconds ends the
+/// sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Episode {
     /// The first refusal, in milliseconds since the epoch.

@@ -9,15 +9,15 @@ use tollgate::model::Subject;
 use super::Counts;
 use super::refusals::Refusals;
 
-/// The number of subjects that a limit keeps when it drops the others. It drops them when it has
-/// twice this number.
+/// The number of subjects that a limit keeps when it drops subjects. A limit drops subjects when it
+/// has twice this number.
 const SUBJECTS_KEPT: usize = 50_000;
 
 /// The results for one subject's requests.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SubjectTally {
     pub(crate) counts: Counts,
-    /// The most units that the subject had used at one moment.
+    /// The most units that the subject had used at any point in time.
     pub(crate) peak: u64,
     /// The first client of the subject, as the log names it.
     pub(crate) client: Box<[u8]>,
@@ -62,7 +62,7 @@ impl Subjects {
     }
 
     /// Returns the `count` subjects with the most refusals. Among subjects with equally many
-    /// refusals, those with more requests come first.
+    /// refusals, subjects with more requests come first.
     pub(crate) fn top(&self, count: usize) -> Vec<(&Subject, &SubjectTally)> {
         let mut subjects: Vec<_> = self.tallies.iter().collect();
         let order = |one: &(&Subject, &SubjectTally), other: &(&Subject, &SubjectTally)| {

@@ -1,4 +1,4 @@
-//! `tollgate check`.
+//! Tests of `tollgate check`.
 
 use serde_json::{Value, json};
 
@@ -85,7 +85,8 @@ fn warnings_are_marked_and_fail_a_strict_check() {
     assert_eq!((&told["valid"], told["warnings"].as_array().unwrap().len()), (&json!(true), 1));
 }
 
-/// The commands whose output other programs read from a pipe, which they may close early.
+/// Runs the commands with output that other programs read from a pipe. Such a program may close the
+/// pipe early.
 #[test]
 fn a_closed_pipe_ends_no_command_with_a_panic() {
     let policy = policy("github.yaml").display().to_string();

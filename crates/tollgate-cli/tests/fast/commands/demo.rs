@@ -1,4 +1,4 @@
-//! `tollgate demo`.
+//! Tests of `tollgate demo`.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! `tollgate fmt`.
+//! Tests of `tollgate fmt`.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};

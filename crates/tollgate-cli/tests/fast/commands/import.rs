@@ -1,4 +1,4 @@
-//! `tollgate import`.
+//! Tests of `tollgate import`.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

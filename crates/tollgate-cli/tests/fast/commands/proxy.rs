@@ -261,7 +261,8 @@ fn what_cannot_work_is_explained() {
     }
 }
 
-/// Starts a service that accepts one password, and returns the number of wrong ones it has seen.
+/// Starts a service that accepts one password. Returns its address and the number of wrong
+/// passwords that it has received.
 fn sign_in_service() -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let (address, failures) = (listener.local_addr().unwrap(), Arc::new(AtomicU64::new(0)));

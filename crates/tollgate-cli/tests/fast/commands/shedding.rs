@@ -11,16 +11,19 @@ use std::time::Duration;
 
 use crate::support::world::{Answer, Proxy};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The longest time that the test waits for an event. Even on a busy machine, every event comes
+/// earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The requests that the service can process at a time. It responds to one more with 500.
+/// The requests that the service can process at a time. The service responds to one more request
+/// with 500.
 const CAPACITY: usize = 4;
 
-/// Three times the capacity of the service.
+/// The number of readers, which is three times the capacity of the service.
 const READERS: usize = 3 * CAPACITY;
 
-/// A fleet pool with the capacity of the service, half of it for critical requests.
+/// Writes a policy with load shedding for the fleet. The capacity is the capacity of the service,
+/// and half of it is reserved for critical requests.
 fn policy(folder: &Path, mode: &str) {
     let text = format!(
         "limits: {{ all: {{ quota: 1_000_000, window: 1h }} }}\n\
@@ -106,8 +109,8 @@ fn charge(proxy: &Proxy) -> u16 {
     Answer::parse(&proxy.send(request)).status
 }
 
-/// Responds to `POST` immediately, and to other requests when the test releases them. Ends with the
-/// test's process.
+/// A service that responds to `POST` immediately, and to other requests when the test releases
+/// them. The service runs until the test's process ends.
 struct Service {
     address: SocketAddr,
     state: Arc<(Mutex<State>, Condvar)>,

@@ -29,7 +29,8 @@ fn policy() -> String {
     recipe("A monthly quota with a billing day").replace("10_000", "2")
 }
 
-/// Sends three requests; the first two are admitted, and report the ends of the windows.
+/// Sends three requests, of which the first two are admitted. Their responses report the ends of
+/// the windows.
 fn check(send: impl Fn() -> Answer) {
     let month = schedule(Period::Month { first_day: 15 }, "Europe/Berlin").unwrap();
     let day = schedule(Period::Day, "Europe/Berlin").unwrap();

@@ -119,7 +119,7 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     assert_eq!(reloads(&node)["applied"], 0);
 }
 
-/// Waits until the status reports this about the reloads.
+/// Waits until `is_so` is true for the reloads in the node's status.
 fn until_reloads(node: &Node, is_so: impl Fn(&Value) -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !is_so(&reloads(node)) {

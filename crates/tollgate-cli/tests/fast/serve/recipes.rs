@@ -9,7 +9,8 @@ use crate::support::listeners::{Listeners, Request, recipe};
 use crate::support::node::{Folder, Node};
 use crate::support::world;
 
-/// Equal requests: how many of them are admitted, and how many are refused after them.
+/// A number of equal requests: how many of them are admitted, and how many further ones are
+/// refused.
 struct Row<'a> {
     request: &'a str,
     client: &'a str,
@@ -29,7 +30,8 @@ const fn row<'a>(
     Row { request, client, fields, admitted, refused }
 }
 
-/// Replaces the quotas of the policy, each of which it must have, and sends the requests.
+/// Applies the replacements `smaller` to the quotas of the policy, and sends the requests of
+/// `rows`. Each replaced text must occur in the policy.
 fn check(policy: &str, smaller: &[(&str, &str)], rows: &[Row<'_>]) {
     let trusts = policy.contains("trusted_proxies:");
     let proxies = if trusts { "" } else { "trusted_proxies: 127.0.0.1\n" };
@@ -152,8 +154,8 @@ fn sign_in_by_account_and_address() {
     );
 }
 
-/// The proxy's side of this recipe is
-/// `commands::proxy::fifty_wrong_passwords_at_once_reach_the_service_five_times`.
+/// The test `commands::proxy::fifty_wrong_passwords_at_once_reach_the_service_five_times` tests
+/// this recipe at the proxy.
 #[test]
 fn sign_in_by_failures_that_callers_report() {
     let folder = Folder::with(&recipe("Sign-in by failures"));

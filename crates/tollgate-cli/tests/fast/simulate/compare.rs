@@ -41,8 +41,8 @@ fn a_policy_beside_itself_differs_in_nothing() {
     }
 }
 
-/// A log has no concurrent requests, so only free requests can make a difference: they open no
-/// window.
+/// A log has no concurrent requests. Charging on completion can therefore differ from charging on
+/// arrival only for free requests, which open no window.
 #[test]
 fn charging_on_completion_admits_what_charging_on_arrival_does() {
     let folder = TempDir::new().unwrap();

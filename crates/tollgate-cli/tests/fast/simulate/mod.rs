@@ -1,4 +1,4 @@
-//! `tollgate simulate` as users run it.
+//! Tests of `tollgate simulate` as users run it.
 
 mod compare;
 mod hostile;

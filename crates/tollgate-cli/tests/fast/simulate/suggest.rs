@@ -1,4 +1,4 @@
-//! `tollgate suggest` as users run it.
+//! Tests of `tollgate suggest` as users run it.
 
 use std::process::{Command, Output};
 
@@ -21,7 +21,7 @@ fn proposed(arguments: &[&str]) -> Value {
     serde_json::from_str(&printed(&[&["--json"], arguments].concat())).unwrap()
 }
 
-/// The written policy is valid, and refuses on the same log what the proposal says.
+/// The written policy is valid. On the same log, it refuses the requests that the proposal states.
 #[test]
 fn the_proposed_policy_refuses_what_was_said() {
     let folder = TempDir::new().unwrap();
@@ -47,7 +47,7 @@ fn nobody_is_refused_if_nobody_may_be() {
     assert_eq!(report["windows"][0]["quota"], report["windows"][0]["peak"]);
 }
 
-/// Requests without the header are not limited by the policy, and are told.
+/// The policy does not limit requests without the header, and the report states their number.
 #[test]
 fn quotas_are_for_the_clients_that_a_header_names() {
     let folder = TempDir::new().unwrap();

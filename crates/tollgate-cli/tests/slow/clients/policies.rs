@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
-/// A policy file of one test, removed when dropped.
+/// The policy file of one test. The file is removed when this value is dropped.
 pub(crate) struct Policy(TempDir);
 
 impl Policy {

@@ -11,8 +11,8 @@ fn pygithub(proxy: &Proxy, scenario: &str, token: &str) -> Value {
     python("octocat.py", &[&format!("http://{}", proxy.address), scenario, token])
 }
 
-/// PyGithub retries after both statuses, for different reasons: always after 429, depending on the
-/// response after 403.
+/// PyGithub always retries after a 429. After a 403, the response determines whether PyGithub
+/// retries.
 #[test]
 fn waits_for_the_reset_of_a_limit_and_gets_in() {
     for status in [429, 403] {

@@ -5,7 +5,7 @@ use std::thread;
 
 use crate::envoy::site::{LONG_WINDOW, Site};
 
-/// Five per day for each address.
+/// A replacement in the policy that allows five requests per day for each address.
 const FIVE: (&str, &str) = ("quota: 600, window: 1m, anchor: calendar", "quota: 5, window: 1d");
 
 #[test]

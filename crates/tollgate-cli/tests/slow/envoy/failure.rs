@@ -6,7 +6,7 @@ use crate::kit::Server;
 
 const DENY: Changes<'static> = &[("failure_mode_deny: false", "failure_mode_deny: true")];
 
-/// Envoy's counters of calls that timed out, and of those that failed.
+/// The names of Envoy's counters of calls that timed out and of calls that failed.
 const TIMED_OUT: &str = "cluster.tollgate.upstream_rq_timeout";
 const FAILED: &str = "cluster.service.ratelimit.error";
 
@@ -31,15 +31,16 @@ fn without_tollgate_envoy_does_as_it_is_reported() {
     }
 }
 
-/// Returns the shipped policy with one shard in `redis`, which denies or admits while that does not
-/// answer.
+/// Returns the shipped policy with one shard in `redis`. While `redis` does not answer, the policy
+/// denies or allows requests, as `on_failure` states.
 fn over(redis: &Server, on_failure: &str, folder: &std::path::Path) -> String {
     let secret = folder.join("secret");
     std::fs::write(&secret, "the same on every node").unwrap();
     let domain = format!("domain: edge\n    on_failure: {on_failure}");
     let shipped = shipped("policies/envoy.yaml");
     let text = changed(&shipped, &[LONG_WINDOW, ("domain: edge", &domain)]);
-    // Long enough for every response on a busy machine; Envoy waits much longer.
+    // The deadline is long enough for every response on a busy machine. Envoy's timeout is much
+    // longer.
     format!(
         "{text}\nsecret: {{ file: \"{}\" }}\n\
          store: {{ redis: {{ shards: {{ a: {{ primary: \"{}\" }} }}, deadline: 1s }} }}\n",
@@ -48,7 +49,7 @@ fn over(redis: &Server, on_failure: &str, folder: &std::path::Path) -> String {
     )
 }
 
-/// A site. Its Redis is stopped after the first request.
+/// Starts a site, and stops its Redis after the first request.
 async fn frozen(on_failure: &str, changes: Changes<'_>) -> (Site, Server) {
     let redis = Server::start().await;
     let folder = tempfile::TempDir::new().unwrap();

@@ -2,12 +2,13 @@
 
 use crate::envoy::site::{Changes, Site};
 
-/// Returns the number of calls that were answered, from Envoy's counters.
+/// The name of Envoy's counter of calls that were answered.
 const CALLS: &str = "cluster.tollgate.upstream_rq_completed";
 
 const KEY: &str = "x-api-key: one";
 
-/// Windows that do not end during the test. The one for reports is smaller.
+/// Replacements in the policy, with windows that do not end during the test. The quota for reports
+/// is smaller.
 const WINDOWS: Changes<'static> = &[
     ("quota: 600, window: 1m, anchor: calendar", "quota: 600000, window: 1d"),
     (

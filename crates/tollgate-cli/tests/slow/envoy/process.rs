@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::envoy::site::changed;
 use crate::support::world::Answer;
 
-/// The number of attempts until an expected state, and the time between them.
+/// The most checks for an expected state, and the time between two checks.
 const TRIES: usize = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Envoy with one listener; stopped when dropped.
+/// An Envoy process with one listener. The process is stopped when this value is dropped.
 pub(crate) struct Envoy {
     child: Child,
     address: SocketAddr,
@@ -22,7 +22,8 @@ pub(crate) struct Envoy {
 }
 
 impl Envoy {
-    /// Starts with a shipped configuration, with its ports replaced by those of this test.
+    /// Starts Envoy with a shipped configuration, in which the ports are replaced by the ports of
+    /// this test.
     pub(crate) fn start(
         configuration: &str,
         folder: &Path,
@@ -113,7 +114,7 @@ impl Drop for Envoy {
 pub(crate) struct Connection(BufReader<TcpStream>);
 
 impl Connection {
-    /// Returns the response to one more request.
+    /// Sends one more request on this connection, and returns the response.
     pub(crate) fn get(&mut self, path: &str) -> Answer {
         self.get_with(path, b"")
     }

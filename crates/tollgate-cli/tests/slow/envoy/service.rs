@@ -3,8 +3,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
-/// A service that says hello, and refunds as many units as the request's `x-please-give-back`
-/// contains. It ends with the test's process.
+/// Starts a service that says hello, and that refunds as many units as the request's
+/// `x-please-give-back` contains. The service runs until the test's process ends.
 pub(crate) fn service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();

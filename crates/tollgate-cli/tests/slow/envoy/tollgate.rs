@@ -5,7 +5,8 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// `tollgate serve` with a gRPC listener; stopped when dropped.
+/// A process of `tollgate serve` with a gRPC listener. The process is stopped when this value is
+/// dropped.
 pub(crate) struct Tollgate {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -36,7 +37,7 @@ impl Tollgate {
             }
             before.push_str(&line);
         };
-        // Further output must be read.
+        // The further output is read and discarded, so the process does not block.
         std::thread::spawn(move || response.for_each(drop));
         Self { child, address }
     }

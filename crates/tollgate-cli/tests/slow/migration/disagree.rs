@@ -1,4 +1,4 @@
-//! Two nodes that disagree on the percentage for a moment.
+//! Two nodes that disagree on the percentage for a short time.
 
 use std::time::Duration;
 
@@ -19,7 +19,8 @@ const TOKENS: usize = 12;
 const BEFORE: usize = 8;
 const APART: usize = 5;
 
-/// Charges each token this often at each node, alternating, and adds up the admitted units.
+/// Charges each token `times` times at each node, alternating between the nodes, and adds up the
+/// admitted units.
 fn charge_at(nodes: [&Node; 2], times: usize, admitted: &mut [u64; TOKENS]) {
     let mut clients = nodes.map(|node| Client::connect(node.listener("http")).unwrap());
     for _ in 0..times {
@@ -47,7 +48,7 @@ async fn what_they_admit_beyond_the_limit_is_within_the_bound() {
     charge_at(nodes, APART, &mut admitted);
     let apart = admitted.iter().zip(&before).map(|(now, before)| now - before).max().unwrap();
     turn(&behind, 100);
-    // More than the quota leaves.
+    // The charges exceed the rest of the quota.
     charge_at(nodes, QUOTA as usize, &mut admitted);
 
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();

@@ -14,7 +14,7 @@ subjects: { token: { header: authorization } }
 limits: { core: { quota: 5, window: 1h, per: token } }
 rules: [ { limits: core } ]
 ";
-/// Prevents that other tests on the machine look like an outage.
+/// A setting with a long deadline, because other tests on the machine can slow down the servers.
 const PATIENT: &str = "deadline: 10s";
 const TOKEN: &str = "a-token-of-an-administrator";
 

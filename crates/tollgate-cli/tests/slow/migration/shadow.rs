@@ -13,7 +13,7 @@ use crate::support::node::{Node, PATIENCE};
 
 const QUOTA: u64 = 3;
 
-/// More than the smallest difference between two resets that is reported.
+/// A time above the smallest difference between two resets that is reported.
 const APART: Duration = Duration::from_millis(20);
 
 /// Returns the status of both stores after this number of comparisons.

@@ -9,7 +9,8 @@ use crate::memcached::Server as Memcached;
 use crate::support::client::{Answer, Client, ask};
 use crate::support::node::{Folder, Node, command};
 
-/// Longer than any decision takes on a busy machine, so counts stay exact.
+/// A setting with a deadline that every decision meets even on a busy machine, so counts stay
+/// exact.
 const DEADLINE: &str = "deadline: 10s";
 
 /// A directory with policies, and the secret that they share.
@@ -22,12 +23,13 @@ impl Site {
         Self(folder)
     }
 
-    /// Writes a policy with one limit, `core` for each token, and this store.
+    /// Writes a policy with the store `store` and with the limit `core`, which has a counter for
+    /// each token.
     pub(crate) fn policy(&self, name: &str, quota: u64, store: &str) -> PathBuf {
         self.policy_of(name, &format!("quota: {quota}, window: 1h"), store)
     }
 
-    /// Does the same with these settings of the limit.
+    /// Writes a policy like [`policy`](Self::policy), in which `core` has the settings `limit`.
     pub(crate) fn policy_of(&self, name: &str, limit: &str, store: &str) -> PathBuf {
         let secret = self.0.path("secret");
         let text = format!(
@@ -53,7 +55,7 @@ pub(crate) fn in_redis(server: &Redis) -> String {
     at(&server.url(), "auto")
 }
 
-/// Returns the settings of one shard in this form at the URL of a server.
+/// Returns the settings of one shard at `url`, in which the step runs in the form `scripting`.
 pub(crate) fn at(url: &str, scripting: &str) -> String {
     format!(
         "{{ redis: {{ shards: {{ north: {{ primary: \"{url}\" }} }}, scripting: {scripting}, \
@@ -72,16 +74,16 @@ pub(crate) fn node(path: &Path) -> Node {
     Node::start(command(path, &["--http", any, "--admin", any]))
 }
 
-/// The result of one charge.
+/// The result of one charge, as the response reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Told {
     pub(crate) is_admitted: bool,
     pub(crate) used: u64,
-    /// Seconds since the epoch.
+    /// The reset, in seconds since the epoch.
     pub(crate) reset: u64,
 }
 
-/// Charges a token one unit. The decision is the store's, or a cached one that is moments old.
+/// Charges a token one unit. The decision is the store's, or a recently cached one.
 pub(crate) fn charge(client: &mut Client, token: &str) -> Told {
     let body =
         format!("{{\"limits\":[{{\"name\":\"core\",\"subject\":{{\"token\":\"{token}\"}}}}]}}");

@@ -21,15 +21,15 @@ use crate::support::node::{Node, PATIENCE};
 const CLIENTS: u64 = 4;
 const TOKENS: u64 = 6;
 
-/// Charges of each token while the percentage changes once.
+/// The number of charges of each token during which the percentage changes once.
 const STEP: u64 = 12;
-/// The changes: to 30, to 100, back to 0.
+/// The number of changes of the percentage: to 30, to 100, and back to 0.
 const TURNS: u64 = 3;
 const QUOTA: u64 = (TURNS + 1) * STEP;
-/// Charges beyond the quota.
+/// The number of charges beyond the quota.
 const BEYOND: u64 = 3;
 
-/// Returns the decisions for each token.
+/// The decisions on the charges of one token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Account {
     admitted: u64,
@@ -37,7 +37,7 @@ struct Account {
     resets: BTreeSet<u64>,
 }
 
-/// The number of charges that clients may send, and that all of them have sent.
+/// The number of charges that clients may send, and the number that all clients have sent.
 #[derive(Default)]
 struct Pace {
     allowed: AtomicU64,
@@ -45,8 +45,9 @@ struct Pace {
 }
 
 impl Pace {
-    /// Allows `more` charges for each token, and makes `turned` happen during the first half of
-    /// them. The second half begins after it, so each token is also charged after the change.
+    /// Allows `more` charges for each token, and calls `turned` while clients send the first half
+    /// of them. The second half begins after this call, so each token is also charged after the
+    /// change.
     fn go_on(&self, more: u64, turned: impl FnOnce()) {
         let allowed = self.allowed.fetch_add(more / 2, Ordering::Relaxed);
         self.reaches((allowed + more / 4) * CLIENTS * TOKENS);
@@ -86,12 +87,12 @@ fn client(node: &Node, tokens: Range<u64>, pace: &Pace) -> Vec<Account> {
     accounts
 }
 
-/// The end of the windows of a token, as its responses report it.
+/// Whether the end of a token's window, as responses report it, is fixed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reset {
-    /// It does not change.
+    /// The end does not change.
     Fixed,
-    /// It moves with each charge.
+    /// The end moves with each charge.
     Moving,
 }
 
@@ -100,7 +101,7 @@ fn goes_there_and_back(from: &str, to: &str) {
     moves(from, to, "window: 1h", Reset::Fixed);
 }
 
-/// Does the same with these settings of the limit.
+/// Works like [`goes_there_and_back`], with the settings `limit` of the limit.
 fn moves(from: &str, to: &str, limit: &str, reset: Reset) {
     let site = Site::new();
     let limit = format!("quota: {QUOTA}, {limit}");
@@ -173,7 +174,8 @@ async fn from_one_redis_to_another() {
     goes_there_and_back(&in_redis(&old), &in_redis(&new));
 }
 
-/// Limits of each layout of the module: in tables, and with keys of their own in both forms.
+/// Limits that together use each layout of the module's data: tables, and both forms of separate
+/// keys.
 const LIMITS: [(&str, Reset); 4] = [
     ("window: 1h", Reset::Fixed),
     ("algorithm: sliding_window, window: 24h, precision: 1h", Reset::Moving),

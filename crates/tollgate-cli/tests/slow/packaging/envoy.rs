@@ -10,11 +10,11 @@ use std::time::Duration;
 use crate::packaging::files::root;
 use crate::support::world::Answer;
 
-/// The number of attempts until an expected state, and the time between them.
+/// The most checks for an expected state, and the time between two checks.
 const TRIES: usize = 3_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Envoy; stopped when dropped.
+/// An Envoy process. The process is stopped when this value is dropped.
 pub(crate) struct Envoy {
     child: Child,
     admin: SocketAddr,

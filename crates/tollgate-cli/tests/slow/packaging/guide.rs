@@ -6,10 +6,10 @@ use std::process::Command;
 use crate::packaging::files::{run, shipped};
 use crate::packaging::ports::Ports;
 
-/// The ports of the pages.
+/// The ports that the commands of the pages use.
 const PORTS: [&str; 9] = ["6400", "6401", "6402", "6403", "6404", "8181", "8182", "8183", "8184"];
 
-/// Prevents that other tests on the machine look like an outage.
+/// Replacements with long deadlines, because other tests on the machine can slow down the servers.
 const PATIENT: [(&str, &str); 2] = [
     ("{ memcached: { servers", "{ memcached: { deadline: 5s, servers"),
     ("nodes: 2\n", "nodes: 2\n        deadline: 5s\n"),

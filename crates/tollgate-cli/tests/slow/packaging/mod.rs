@@ -1,6 +1,6 @@
 //! Packaging: the binary's own documents, the image, the compose file, the chart, the systemd
-//! units, the Debian package. The tests run what they contain with the real programs, as far as
-//! that needs no cluster and no daemon.
+//! units, the Debian package. The tests run the packaged files with the real programs, as long as
+//! no cluster and no daemon is needed.
 
 mod chart;
 mod completions;

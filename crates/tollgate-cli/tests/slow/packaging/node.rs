@@ -16,16 +16,16 @@ pub(crate) const SECRETS: [(&str, &str); 5] = [
     ("TOLLGATE_ADMIN_TOKEN", "another token of sixteen"),
 ];
 
-/// `tollgate ARGUMENTS…`; stopped when dropped.
+/// A process of `tollgate` with any arguments. The process is stopped when this value is dropped.
 pub(crate) struct Node {
     child: Child,
     listeners: Vec<(String, String)>,
 }
 
 impl Node {
-    /// Starts with `arguments` and the policy `policy`. The `listeners` of the policy and of the
-    /// arguments are opened on loopback, at ports that the system chooses. Waits until they are
-    /// open.
+    /// Starts a process with `arguments` and the policy `policy`, and waits until its listeners are
+    /// open. The `listeners` of the policy and of the arguments are opened on loopback, at ports
+    /// that the system chooses.
     pub(crate) fn start(arguments: &[String], policy: &Path, listeners: &[&str]) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
             .args(arguments.iter().map(|argument| here(argument, policy)))
@@ -52,7 +52,7 @@ impl Node {
             }
             before += &format!("{line}\n");
         }
-        // Further output must be read.
+        // The further output is read and discarded, so the process does not block.
         std::thread::spawn(move || response.for_each(drop));
         Self { child, listeners }
     }

@@ -10,7 +10,8 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The build directory of the crates outside of the workspace. It is kept for fast later runs.
+/// Returns the build directory of the crates outside of the workspace. The directory is kept, so
+/// later runs are fast.
 fn target() -> PathBuf {
     repository().join("target/outside")
 }
@@ -23,8 +24,8 @@ fn output(command: &mut Command) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns `cargo` with `arguments`, offline, in `folder`. It gives way to other tests, some of which
-/// have deadlines: it runs at the lowest priority and compiles one crate at a time.
+/// Returns `cargo` with `arguments`, offline, in `folder`. The command runs at the lowest priority
+/// and compiles one crate at a time, because some other tests have deadlines.
 fn cargo(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19", "cargo"]).current_dir(folder).args(arguments);
@@ -33,7 +34,7 @@ fn cargo(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-/// Returns the names of the crates that are published, or of those that are not.
+/// Returns the names of the crates that are published, or of the other crates.
 fn crates(published: bool) -> Vec<String> {
     let folders = fs::read_dir(repository().join("crates")).unwrap().map(|it| it.unwrap().path());
     let mut names: Vec<_> = folders

@@ -143,7 +143,8 @@ fn lay_out(folder: &Path, here: impl Fn(&str) -> String) {
     }
 }
 
-/// Returns the path of programs: Tollgate's own, those that `./test` installs, and the system's.
+/// Returns the search path for programs: the directories of Tollgate's binary, of programs that
+/// `./test` installs, and of the system.
 fn programs() -> String {
     let own = Path::new(env!("CARGO_BIN_EXE_tollgate")).parent().unwrap();
     let envoy = root().join("target/envoy");
@@ -158,10 +159,10 @@ fn write_named(folder: &Path, block: &str) {
     }
 }
 
-/// Returns a script with all steps for one shell. The output of each step goes to a file. After a
-/// step that keeps running, the script waits until it prints the expected output, or until
-/// something listens at the address in it or in the command after it. A step without expected
-/// output has to succeed.
+/// Returns a script with all steps for one shell. The output of each step goes to a file. If a
+/// program keeps running after its step, the script waits until the program prints the expected
+/// output, or until a socket listens at the address that its command or the next command contains.
+/// A step without expected output has to succeed.
 fn script(steps: &[Step], ports: &Ports) -> String {
     let mut script = String::from(
         "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n\

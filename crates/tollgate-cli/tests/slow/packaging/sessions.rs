@@ -7,12 +7,13 @@ use crate::packaging::files::{root, shipped};
 use crate::packaging::guide::{self, blocks};
 use crate::packaging::session::Session;
 
-/// Prevents that other tests on the machine look like an outage.
+/// Replacements with long deadlines, because other tests on the machine can slow down the servers.
 const PATIENT_STORES: &[(&str, &str)] = &[("deadline: 15ms", "deadline: 10s")];
 
 const PATIENT_MEMCACHED: &[(&str, &str)] = &[("{ memcached: {", "{ memcached: { deadline: 10s,")];
 
-/// nginx's defaults are system directories, and timeouts that a busy machine may exceed.
+/// Replacements in nginx's configuration. By default nginx writes to system directories, and a busy
+/// machine may exceed the timeouts.
 const NGINX: &[(&str, &str)] = &[
     (
         "\nhttp {",
@@ -31,11 +32,11 @@ const HAPROXY: &[(&str, &str)] = &[
     ("TIMEOUT = 1000", "TIMEOUT = 30000"),
 ];
 
-/// The binary under test.
+/// A replacement that runs the binary under test.
 const BUILT: &[(&str, &str)] = &[("target/release/tollgate", "tollgate")];
 
-/// Two of them would use the same system resource, and a calendar window may end between two
-/// commands.
+/// Replacements in the commands of Envoy. Two processes of Envoy would use the same system
+/// resource, and a calendar window may end between two commands.
 const ENVOY: &[(&str, &str)] = &[
     ("envoy --config-path", "envoy --disable-hot-restart --config-path"),
     ("timeout: 0.02s", "timeout: 30s"),
@@ -98,7 +99,8 @@ sessions! {
     shedding_is_switched_off: Session::of("docs/load-shedding.md", &["8080", "8182", "9000"]);
 }
 
-/// Pages whose commands other tests run, or check without running them if they take minutes.
+/// Pages with commands that other tests run. Commands that take minutes are only checked, and not
+/// run.
 const BY_OTHERS: [(&str, &str); 7] = [
     ("docs/migration.md", "crates/tollgate-cli/tests/slow/migration/page.rs"),
     ("docs/coming-from-envoy-ratelimit.md", "crates/tollgate-cli/tests/fast/commands/import.rs"),
@@ -109,8 +111,8 @@ const BY_OTHERS: [(&str, &str); 7] = [
     ("docs/simulation.md", "crates/tollgate-sim/tests/fast/page.rs"),
 ];
 
-/// Blocks that build or test the project itself, all of them steps of `./test`, and the command that
-/// `tests/fast/commands/demo.rs` runs.
+/// Blocks that no session runs. They build or test the project itself, as `./test` does, or contain
+/// the command that `tests/fast/commands/demo.rs` runs.
 const OF_THE_WHOLE: [&str; 4] = [
     "cargo build --release\n",
     "./test\n",

@@ -1,6 +1,6 @@
 //! Compares the output that a page shows with the output of a command.
 
-/// Matches any output.
+/// The character that represents any output on a page.
 pub(crate) const ANYTHING: char = '…';
 
 /// Returns the first part of `shown` that `printed` does not contain in this order.
@@ -23,9 +23,9 @@ fn packed(text: &str) -> String {
     lines.flat_map(str::split_whitespace).collect()
 }
 
-/// Returns `shown` with [`ANYTHING`] instead of times, and of the seconds until them.
+/// Returns `shown` with [`ANYTHING`] in place of times and of numbers of seconds until a time.
 fn known(shown: &str) -> String {
-    /// The digits of a time: seconds since 1970 have ten.
+    /// The number of digits of a time in seconds since 1970.
     const MOMENT: usize = 10;
     const WAITS: [&str; 3] = [";t=", "retry-after:", "tryagainin"];
     let mut known = String::new();

@@ -14,13 +14,14 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The program, if it keeps running during later commands.
+    /// Returns the program of the command, if the program keeps running during later commands.
     pub(crate) fn staying(&self) -> Option<&str> {
         let begun = SERVERS.iter().any(|begin| self.command.starts_with(begin));
         self.command.strip_suffix(" &").or_else(|| begun.then_some(&*self.command))
     }
 
-    /// The last output that the page shows; after it the output is complete.
+    /// Returns the last output that the page shows. Once this output has been printed, the whole
+    /// output is complete.
     pub(crate) fn last(&self) -> &str {
         let pieces = self.shown.lines().flat_map(|line| line.split(ANYTHING));
         pieces.map(str::trim).rfind(|piece| !piece.is_empty()).unwrap_or_default()

@@ -6,7 +6,7 @@ use std::thread;
 use crate::redis::fleet::{Fleet, Form, in_every_form};
 use crate::support::world::Proxy;
 
-/// Longer than any decision takes on a busy machine, so counts stay exact.
+/// Settings with a deadline that every decision meets even on a busy machine, so counts stay exact.
 const PATIENT: &str = "deadline: 10s, nodes: 2";
 
 in_every_form! {

@@ -13,16 +13,16 @@ pub(crate) const SHARDS: [&str; 2] = ["a", "b"];
 /// The form in which the step runs in the servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// A function.
+    /// The step runs as a function.
     Function,
-    /// The module, with the keys of functions.
+    /// The step runs in the module, with the same keys as the functions.
     Module,
-    /// The module, with tables.
+    /// The step runs in the module, with tables.
     Tables,
 }
 
 impl Form {
-    /// Returns the words for it in the log.
+    /// Returns the words by which the log describes this form.
     pub(crate) const fn logged(self) -> &'static str {
         match self {
             Self::Function => "runs as a function ",
@@ -31,7 +31,7 @@ impl Form {
         }
     }
 
-    /// Starts a server that supports it.
+    /// Starts a server that supports this form.
     async fn server(self) -> Server {
         let module = match self {
             Self::Function => Vec::new(),
@@ -42,7 +42,7 @@ impl Form {
     }
 }
 
-/// Defines a test of each named async function for every form.
+/// Defines one test of each named async function for each form.
 macro_rules! in_every_form {
     ($($test:ident)*) => { $(
         mod $test {
@@ -67,7 +67,7 @@ macro_rules! in_every_form {
 }
 pub(crate) use in_every_form;
 
-/// The servers, stopped when dropped.
+/// Two shards. Their servers are stopped when this value is dropped.
 pub(crate) struct Fleet {
     pub(crate) primaries: [Server; 2],
     pub(crate) replicas: [Server; 2],
@@ -81,7 +81,7 @@ impl Fleet {
         Self::start_in(Form::Function).await
     }
 
-    /// Does the same with servers that support `form`.
+    /// Works like [`start`](Self::start), with servers that support `form`.
     pub(crate) async fn start_in(form: Form) -> Self {
         let primaries = [form.server().await, form.server().await];
         let replicas = [form.server().await, form.server().await];
@@ -93,8 +93,8 @@ impl Fleet {
         Self { primaries, replicas, form, folder }
     }
 
-    /// Returns a policy file for the shards: `text` contains its limits and rules, `store` more
-    /// settings of its store.
+    /// Returns a policy file for the shards. `text` contains the limits and rules, and `store`
+    /// contains further settings of the store.
     pub(crate) fn policy(&self, text: &str, store: &str) -> PathBuf {
         let shard = |shard: usize| {
             let (primary, replica) = (self.primaries[shard].url(), self.replicas[shard].url());
@@ -114,8 +114,8 @@ impl Fleet {
         self.write(&text)
     }
 
-    /// Returns a shipped policy file for the shards: its servers are at the ports 7101, 7102, 7201
-    /// and 7202.
+    /// Returns a shipped policy file, in which the servers at the ports 7101, 7102, 7201 and 7202
+    /// are replaced by the servers of the shards.
     pub(crate) fn shipped(&self, name: &str, deadline: &str) -> PathBuf {
         let mut text = std::fs::read_to_string(policy(name)).unwrap();
         let secret = self.folder.path().join("secret");
@@ -139,7 +139,8 @@ impl Fleet {
         self.write(&text)
     }
 
-    /// Returns the form's setting after `separator`, if it is not the default.
+    /// Returns `separator` and the setting that selects this form, or an empty text if the form is
+    /// the default.
     fn setting(&self, separator: &str) -> String {
         match self.form {
             Form::Function | Form::Module => String::new(),
@@ -183,7 +184,8 @@ impl Fleet {
     }
 }
 
-/// Returns the keys of clients. Nodes also store which map they use and whether keys were lost.
+/// Returns the keys of clients. Other keys contain the shard map that each node uses, and whether
+/// keys were lost.
 async fn client_keys(server: &Server) -> Vec<Vec<u8>> {
     let is_of_nodes = |key: &Vec<u8>| {
         key.starts_with(b"tg1:tollgate.map:") || key.starts_with(b"tg1:{generation}")

@@ -11,8 +11,9 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { headers: github }";
 
-/// How often each server loses it, and the least number of requests between two times: if a server
-/// lost it faster than it is called, nodes would reload it until their retries are used up.
+/// The number of times that each server loses the function or script, and the least number of
+/// requests between two losses. If a server lost the function faster than it is called, nodes would
+/// load the function again until their retries are used up.
 const TIMES: usize = 100;
 const BETWEEN: usize = 2;
 

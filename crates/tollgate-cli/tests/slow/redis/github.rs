@@ -9,7 +9,7 @@ in_every_form! {
     the_shipped_policy_holds_over_two_shards
 }
 
-/// Longer than any decision takes on a busy machine, so counts stay exact.
+/// A deadline that every decision meets even on a busy machine, so counts stay exact.
 const PATIENT: &str = "10s";
 
 const CREATE: &[u8] = b"POST / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\

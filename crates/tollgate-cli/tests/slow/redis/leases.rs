@@ -21,7 +21,8 @@ use crate::support::world::{Answer, Proxy};
 const QUOTA: u64 = 2_000;
 const NODES: u32 = 2;
 
-/// The requests that each node admits before one of them is stopped, which holds a larger lease.
+/// The number of requests that each node admits before one node is stopped. The node that is
+/// stopped then holds a larger lease than at its start.
 const BEFORE: u64 = 400;
 
 const CLIENTS: usize = 4;
@@ -31,7 +32,7 @@ async fn a_node_that_is_killed_leaves_at_most_its_lease_unused() {
     let fleet = Fleet::start().await;
     let response = Arc::new(Told::new());
     let [dying, other] = hot_nodes(&fleet, &response).await;
-    // Killed with SIGKILL.
+    // Dropping the node kills its process with SIGKILL.
     drop(dying);
     let by_other = drained(&other, &response);
     let admitted = 2 * BEFORE + by_other;
@@ -61,7 +62,7 @@ async fn a_node_that_is_reported_to_end_gives_its_lease_back() {
     response.judged().assert_sound();
 }
 
-/// Starts two nodes, of which both take leases.
+/// Starts two nodes, which both take leases.
 async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
     let policy = fleet.policy(
         &format!(
@@ -115,7 +116,8 @@ impl Told {
         answer.status
     }
 
-    /// Includes the unused lease that the other node may have at any time.
+    /// Checks the history of all responses. The check allows for the unused lease that the other
+    /// node may have at any time.
     fn judged(&self) -> Report {
         let allowance = Allowance { leased: self.max_unused_units(), ..Allowance::default() };
         self.recorder.history().check(allowance)

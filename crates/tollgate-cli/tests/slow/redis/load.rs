@@ -18,7 +18,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// Starts as many clients with one token as with the other.
+    /// Starts the same number of clients for each of the two tokens.
     pub(crate) fn start(proxy: &Arc<Proxy>, tokens: &[String; 2]) -> Self {
         let (answered, ends) = (Arc::<[AtomicUsize; 2]>::default(), Arc::<AtomicBool>::default());
         let client = |number: usize| {

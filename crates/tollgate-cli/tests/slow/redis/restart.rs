@@ -19,7 +19,7 @@ limits: { core: { quota: 1_000_000, window: 1h, per: token } }
 rules: [{ limits: core }]
 answers: { refund: { status: 304 } }";
 
-/// The number of restarts of each node.
+/// The number of times that each node is restarted.
 const ROUNDS: usize = 3;
 
 /// The subject of the requests.

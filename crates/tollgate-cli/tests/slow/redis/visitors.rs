@@ -1,4 +1,4 @@
-//! Clients of two nodes. Each uses the other node if one does not accept connections.
+//! Clients of two nodes. If one node does not accept connections, its clients use the other node.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 use crate::support::client::{Answer, Client};
 use crate::support::world::PATIENCE;
 
-/// The number of clients. Half of them keep their connections, the others open one for each
-/// request.
+/// The number of clients. Half of the clients keep their connections, and the others open a
+/// connection for each request.
 pub(crate) const CLIENTS: usize = 8;
 
-/// Requests of each client before anything else happens.
+/// The number of requests that each client sends between two events of a test.
 const BETWEEN: u64 = 10;
 
 /// The results of requests.
@@ -24,9 +24,9 @@ pub(crate) struct Sum {
     pub(crate) refunded: u64,
     /// Unexpected responses.
     pub(crate) failed: u64,
-    /// Refused connections: nothing was sent.
+    /// Refused connections, on which nothing was sent.
     pub(crate) found_nobody: u64,
-    /// Connections that ended before the first byte of a response. The request was repeated.
+    /// Connections that ended before the first byte of a response. Their requests were repeated.
     pub(crate) unheard: u64,
 }
 
@@ -42,14 +42,14 @@ impl Sum {
     }
 }
 
-/// The addresses of the nodes, and whether to continue.
+/// The state that all clients share: the addresses of the nodes, and whether the clients stop.
 struct Street {
     addresses: [Mutex<String>; 2],
     is_over: AtomicBool,
     visits: [AtomicU64; CLIENTS],
 }
 
-/// All clients.
+/// All clients of a test.
 pub(crate) struct Visitors {
     street: Arc<Street>,
     clients: Vec<JoinHandle<Sum>>,
@@ -123,7 +123,7 @@ impl<'s> Visitor<'s> {
         &mut self.sum
     }
 
-    /// Repeats a request until it is answered, at the next node after a connection has ended.
+    /// Repeats a request until it is answered. After a connection has ended, the next node is used.
     pub(crate) fn ask(&mut self, line: &str, fields: &str, body: &str) -> Answer {
         let length = body.len();
         let keeps = self.keeps;

@@ -6,13 +6,14 @@ use crate::support::client::{Client, ask, send_line};
 use crate::support::grpc::{HEALTH, call};
 use crate::support::node::{Folder, Node};
 
-/// Connections of a flood at each listener.
+/// The number of unused connections at each listener.
 const SILENT: usize = 2_000;
 
-/// The most connections of a listener. Both ends need descriptors: `ulimit -n 12000`.
+/// The most connections of a listener. Each connection needs a file descriptor at both ends, so run
+/// the test with `ulimit -n 12000`.
 const AT_ONCE: usize = 10_000;
 
-/// Connections beyond that number.
+/// The number of connections beyond [`AT_ONCE`].
 const MORE: usize = 100;
 
 /// The most descriptors of a node without clients.

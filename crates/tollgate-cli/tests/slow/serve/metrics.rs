@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::support::client::{ask, send_line};
 use crate::support::node::{Folder, Node, PATIENCE, refused};
 
-/// Two limits for all clients; the smaller one has `quota`.
+/// A policy with two limits for all clients. The smaller limit has the quota `quota`.
 fn policy(quota: u64) -> String {
     format!(
         "limits: {{ all: {{ quota: {quota}, window: 1h }}, wide: {{ quota: 100, window: 1h }} }}\n\
@@ -192,7 +192,7 @@ fn prometheus_scrapes_it_and_answers() {
     }
 }
 
-/// A real Prometheus that scrapes one node; stopped when dropped.
+/// A real Prometheus that scrapes one node. The process is stopped when this value is dropped.
 struct Prometheus {
     child: Child,
     address: String,

@@ -8,7 +8,8 @@ use crate::support::node::{Folder, Node};
 
 const KEYS: usize = 3_300;
 
-/// Returns the lines of one reply, up to that of the following `ECHO`.
+/// Returns the lines of the reply to `command`. An `ECHO` after the command marks the end of the
+/// reply.
 fn reply(client: &mut Client, command: &str) -> io::Result<Vec<String>> {
     client.send(format!("{command}\r\nECHO end-of-it\r\n"))?;
     let mut lines = Vec::new();

@@ -75,7 +75,7 @@ fn shown(address: &str) -> String {
     body(&String::from_utf8(response.stdout).unwrap())
 }
 
-/// Returns the text between the first line that begins a certificate and the one that ends it.
+/// Returns the text between the line that begins the first certificate and the line that ends it.
 fn body(text: &str) -> String {
     let lines = text.lines().map(str::trim);
     let lines = lines.skip_while(|line| *line != "-----BEGIN CERTIFICATE-----").skip(1);

@@ -17,18 +17,18 @@ use crate::support::node::{Folder, Node, command};
 /// Concurrent clients of each kind.
 const CLIENTS: usize = 8;
 
-/// The number of consecutive restarts.
+/// The number of restarts, one after the other.
 const RESTARTS: usize = 3;
 
 /// Responses that every client must receive before the next restart.
 const BETWEEN: u64 = 20;
 
-/// The request of a listener's clients.
+/// The kinds of clients of each listener.
 const HTTP: [Work; 2] = [keep, ask_once];
 const GRPC: [Work; 2] = [keep_calling, call_once];
 const RESP: [Work; 1] = [throttle_once];
 
-/// systemd keeps the sockets: new connections wait for the next process.
+/// systemd keeps the sockets open, so new connections wait for the next process.
 #[test]
 fn sockets_of_the_service_manager_lose_nobody_over_http_and_resp() {
     sockets_lose_nobody([("http", &HTTP), ("resp", &RESP)]);
@@ -63,7 +63,8 @@ fn sockets_lose_nobody(listeners: [(&str, &[Work]); 2]) {
     ]);
 }
 
-/// Starts a process with both sockets as systemd passes them: from descriptor 3 on.
+/// Returns the command of a process that inherits both sockets as systemd passes them, from
+/// descriptor 3 on.
 fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
     let [first, second] = sockets
         .each_ref()
@@ -80,9 +81,9 @@ fn given(policy: &Path, sockets: &[(&str, TcpListener); 2]) -> Command {
     shell
 }
 
-/// The next process listens before the last one ends. A connection that is opened at the very
-/// moment when the last process closes its socket may be reset before a byte was sent: at most once
-/// for each client.
+/// The next process listens before the last process ends. If a connection is opened at the time at
+/// which the last process closes its socket, the connection may be reset before a byte was sent.
+/// This may happen at most once for each client.
 #[test]
 fn a_shared_port_loses_no_request_that_was_accepted() {
     let folder = Folder::new("");
@@ -152,15 +153,15 @@ impl Load {
         }
     }
 
-    /// Returns how many connections were reset before they were used.
+    /// Stops the clients. Returns the number of connections that were reset before they were used.
     fn end(self) -> u64 {
         self.is_over.store(true, Ordering::Relaxed);
         self.clients.into_iter().map(|(client, _)| client.join().unwrap()).sum()
     }
 }
 
-/// Sends requests, counts the responses, and returns the number of connections that were not
-/// accepted.
+/// The work of a client: it sends requests, counts the responses, and returns the number of
+/// connections that were not accepted.
 type Work = fn(&str, &AtomicU64) -> u64;
 
 /// Sends many requests on one connection, until a response announces that it is the last one. Only

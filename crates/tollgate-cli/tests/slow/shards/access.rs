@@ -67,8 +67,8 @@ pub(crate) async fn admit(server: &Server, user: &[String]) {
     server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
 }
 
-/// Returns the finding of `check` on `server`, its level and text, as `user`: `NAME:PASSWORD@` or
-/// empty.
+/// Returns the level and the text of the finding of `check` on `server`. `user` is
+/// `NAME:PASSWORD@`, or empty for the default user.
 pub(crate) fn found(server: &Server, user: &str, check: &str) -> (String, String) {
     let folder = Folder::with(&format!(
         "subjects: {{ token: {{ header: authorization }} }}\n\

@@ -9,14 +9,14 @@ use tollgate_stores::rebalance::max_over_admission;
 
 use crate::shards::fleet::{Fleet, QUOTA, charge, node, shards};
 
-/// The log line about a shard that other nodes expect elsewhere.
+/// The log line about a shard that another node has at other servers.
 const ELSEWHERE: &str = "1 node uses this map and not this shard";
 
 const TOKENS: usize = 24;
 /// The number of charges of each token at each node while the nodes disagree.
 const APART: usize = 10;
 
-/// The log lines of both nodes.
+/// The log line of a node about the other node, which has another shard map.
 const ALARM: &str = "1 node uses another shard map";
 
 #[tokio::test]
@@ -55,7 +55,8 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     assert!(beyond.contains(&0), "who lives in the same place is counted there once: {beyond:?}");
 }
 
-/// Only names define a map: two nodes with other servers for the same name have the same map.
+/// A shard map consists of names. Two nodes with different servers for the same name therefore have
+/// the same map.
 #[tokio::test]
 async fn a_shard_that_is_elsewhere_for_one_node_is_reported() {
     let fleet = Fleet::start(3).await;

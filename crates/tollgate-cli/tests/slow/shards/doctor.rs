@@ -154,8 +154,8 @@ async fn check_warns_of_a_deadline_below_two_round_trips() {
     }
 }
 
-/// The behavior of a server that is out of memory. Every counter expires, so policies that evict
-/// only keys with an expiry also evict counters.
+/// The policies of a server that evict counters when the memory is full. Every counter expires, so
+/// policies that evict only keys with an expiry also evict counters.
 const DROP_COUNTERS: [&str; 7] = [
     "allkeys-lru",
     "allkeys-lfu",

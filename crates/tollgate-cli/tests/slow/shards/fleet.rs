@@ -11,7 +11,7 @@ use crate::support::node::{Folder, Node, command};
 /// The quota of each subject.
 pub(crate) const QUOTA: usize = 40;
 
-/// Servers, and policies for them.
+/// Redis servers, and policies that use them as shards.
 pub(crate) struct Fleet {
     pub(crate) servers: Vec<Server>,
     scripting: &'static str,
@@ -28,19 +28,20 @@ impl Fleet {
         Self::over(servers)
     }
 
-    /// Uses these servers.
+    /// Creates a fleet of these servers.
     pub(crate) fn over(servers: Vec<Server>) -> Self {
         let folder = Folder::with("");
         folder.write("secret", "the same on every node");
         Self { servers, scripting: "auto", folder }
     }
 
-    /// Uses this form of the step on all servers.
+    /// Sets the form in which the step runs on all servers.
     pub(crate) fn with_scripting(self, scripting: &'static str) -> Self {
         Self { scripting, ..self }
     }
 
-    /// Returns a policy for the shards with these numbers, which were the ones in `before`.
+    /// Returns a policy for the shards with these numbers. `before` contains the numbers of the
+    /// shards in the previous map.
     pub(crate) fn policy(&self, name: &str, shards: &[usize], before: Option<&[usize]>) -> PathBuf {
         let map = |shards: &[usize]| {
             let shard = |number: &usize| {
@@ -78,8 +79,8 @@ pub(crate) fn shards(arguments: &[&str]) -> Output {
     command.arg("shards").args(arguments).output().unwrap()
 }
 
-/// Charges each of `tokens` this often at each of `nodes` concurrently, and counts the admitted
-/// units of each. The store makes every decision.
+/// Charges each of `tokens` `times` times at each of `nodes` concurrently, and counts the admitted
+/// units of each token. The store makes every decision.
 pub(crate) fn charge(nodes: &[&Node], tokens: usize, times: usize) -> Vec<usize> {
     let mut admitted = vec![0; tokens];
     thread::scope(|scope| {

@@ -13,12 +13,14 @@ use crate::support::client::{Client, ask};
 use crate::support::node::{Folder, Node, PATIENCE};
 
 const CLIENTS: usize = 4;
-/// Charges of each client, with as many tokens, before and during the outage.
+/// The number of charges of each client, each with another token, before the outage and during the
+/// outage.
 const CHARGES: usize = 1_500;
-/// The allowed growth of the process's memory in KiB. Three MiB of it are the table of charges that
-/// the node makes later, with `MAX_LOCAL_CHARGES` entries.
+/// The allowed growth of the process's memory in KiB. The charges that the node makes later take 3
+/// MiB of this growth, in a table of `MAX_LOCAL_CHARGES` entries.
 const GROWTH: u64 = (10 + 3) * 1024;
-/// Sockets in addition to those of its clients and servers: one that tries to reach the primary.
+/// The sockets in addition to those of the clients and servers: one that tries to reach the
+/// primary.
 const SEEKING: u64 = 1;
 
 /// The resources of a process.
@@ -58,7 +60,7 @@ fn charge(client: &mut Client, tokens: std::ops::Range<usize>) -> [usize; 2] {
     decided
 }
 
-/// All clients charge their tokens concurrently on persistent connections.
+/// Charges the tokens of all clients concurrently, on persistent connections.
 fn charge_all(clients: &mut [Client]) -> [usize; 2] {
     thread::scope(|scope| {
         let charging: Vec<_> = clients

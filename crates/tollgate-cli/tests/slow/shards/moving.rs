@@ -12,7 +12,8 @@ const LEADS: &str = "the new shards of moving subjects decide";
 /// Subjects, some of which move.
 const TOKENS: usize = 24;
 
-/// How often two nodes move a subject in a rebalance: once in each of two phases.
+/// How often a subject is moved in a rebalance: each of two nodes moves it once in each of two
+/// phases.
 const CARRIES: u64 = 4;
 
 /// Each subject is admitted exactly its quota, whichever node decided.

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// The number of attempts to get a port, which another process may take first.
 const PORT_TRIES: usize = 5;
 
-/// The number of checks whether the proxy listens, and the time between them.
+/// The most checks whether the proxy listens, and the time between two checks.
 const READY_TRIES: usize = 2_000;
 const READY_PAUSE: Duration = Duration::from_millis(10);
 
@@ -27,7 +27,7 @@ pub(crate) enum Kind {
 /// The changes of a test to the configuration: texts and their replacements.
 pub(crate) type Changes<'a> = &'a [(&'a str, &'a str)];
 
-/// A running proxy; stopped when dropped.
+/// A running proxy, which is stopped when this value is dropped.
 pub(crate) struct Edge {
     child: Child,
     pub(crate) address: SocketAddr,
@@ -98,7 +98,7 @@ fn free_address() -> SocketAddr {
 type Addresses<'a> = &'a [(&'static str, SocketAddr)];
 
 fn nginx(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Command {
-    // nginx's defaults are system directories, and timeouts that a busy machine may exceed.
+    // By default nginx writes to system directories, and a busy machine may exceed the timeouts.
     let own = "http {\n access_log off; client_body_temp_path body; proxy_temp_path proxy;\n\
                fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n";
     let patient =

@@ -10,7 +10,8 @@ use crate::sub_requests::site::limit_of;
 use crate::sub_requests::tollgate::Tollgate;
 use crate::support::world::{Answer, policy};
 
-/// Traefik's forwardAuth without trustForwardHeader: the client's fields, overwritten by these.
+/// The header fields that Traefik's forwardAuth sends without trustForwardHeader: the client's
+/// fields, of which Traefik overwrites some.
 const TRAEFIK: &[&str] = &[
     "User-Agent: curl/7.88.1",
     "Accept: */*",
@@ -26,7 +27,7 @@ const TRAEFIK: &[&str] = &[
     "Accept-Encoding: gzip",
 ];
 
-/// Caddy's forward_auth.
+/// The header fields that Caddy's forward_auth sends.
 const CADDY: &[&str] = &[
     "User-Agent: curl/7.88.1",
     "Accept: */*",
@@ -98,7 +99,7 @@ fn a_receipt_gives_back_once() {
     assert_eq!(statuses, [200, 429]);
 }
 
-/// The end of the original request is not reported: a permit would count as one request until it
+/// A proxy does not report the end of the original request, so a permit would be held until it
 /// expires.
 #[test]
 fn leases_are_not_taken() {

@@ -1,4 +1,4 @@
-//! HAProxy with `deploy/haproxy`.
+//! Tests of HAProxy with the configuration in `deploy/haproxy`.
 
 use crate::sub_requests::edge::{Changes, Kind};
 use crate::sub_requests::laws;

@@ -102,8 +102,8 @@ pub(crate) fn nobody_forges_a_request_an_address_or_a_token(kind: Kind) {
     assert_eq!(site.api.requested(), forged.len());
 }
 
-/// A sub-request is the original request with additional fields: a head that the proxy accepts may
-/// be too large for the sub-request.
+/// A sub-request contains the original request and additional fields, so a head that the proxy
+/// accepts may be too large for the sub-request.
 pub(crate) fn nobody_passes_by_the_size_of_a_head(kind: Kind) {
     let site = Site::with_policy(kind, &limit_of(1), &[]);
     assert_eq!(site.get("/user", &[]).status, 200);

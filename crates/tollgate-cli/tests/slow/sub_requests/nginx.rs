@@ -1,4 +1,4 @@
-//! nginx with `deploy/nginx`.
+//! Tests of nginx with the configuration in `deploy/nginx`.
 
 use crate::sub_requests::edge::{Changes, Kind};
 use crate::sub_requests::laws::{self, number};

@@ -17,7 +17,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Starts with the policy file at `policy`.
+    /// Starts a site with the policy file at `policy`.
     pub(crate) fn start(kind: Kind, policy: &Path, changes: Changes<'_>) -> Self {
         let api = Api::start();
         let tollgate = Tollgate::start(policy);
@@ -25,7 +25,7 @@ impl Site {
         Self { api, tollgate, edge }
     }
 
-    /// Starts with this policy.
+    /// Starts a site with the policy `text`.
     pub(crate) fn with_policy(kind: Kind, text: &str, changes: Changes<'_>) -> Self {
         let folder = TempDir::new().unwrap();
         let path = folder.path().join("policy.yaml");

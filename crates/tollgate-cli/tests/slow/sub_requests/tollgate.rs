@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// A node; stopped when dropped.
+/// A node, which is stopped when this value is dropped.
 pub(crate) struct Tollgate {
     child: Child,
     pub(crate) address: SocketAddr,

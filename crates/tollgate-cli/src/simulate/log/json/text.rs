@@ -35,8 +35,8 @@ impl<'a> Text<'a> {
         Cow::Owned(out)
     }
 
-    /// Appends the unescaped bytes of the string to `out`. There are never more of them than bytes
-    /// between the quotes of the string.
+    /// Appends the unescaped bytes of the string to `out`. Unescaping never increases the number of
+    /// bytes.
     ///
     /// `\xHH`, which nginx writes if a log format lacks `escape=json`, is accepted too.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
@@ -69,7 +69,7 @@ fn simple(letter: u8) -> u8 {
     }
 }
 
-/// Appends the character of `\uXXXX`; `rest` starts after the `u`. Half a surrogate pair or invalid
+/// Appends the character of `\uXXXX`. `rest` starts after the `u`. Half a surrogate pair or invalid
 /// digits result in U+FFFD. Returns the text after the escape.
 fn unicode<'a>(rest: &'a [u8], out: &mut Vec<u8>) -> &'a [u8] {
     let Some((first, rest)) = code_unit(rest) else {

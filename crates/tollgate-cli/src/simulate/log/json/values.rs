@@ -107,7 +107,7 @@ impl<'d> Values<'d> {
     }
 }
 
-/// Whether a value was usable.
+/// Whether a value could be used for its field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Filled {
     No,

@@ -7,8 +7,8 @@ const LENGTH: usize = 26;
 /// The length of the date in this format.
 const DATE: usize = 11;
 
-/// Parses times of the common log format. It caches the last day, because consecutive lines usually
-/// have the same day.
+/// A parser for times of the common log format. The parser caches the last day, because consecutive
+/// lines usually have the same day.
 #[derive(Debug, Default)]
 pub(crate) struct ClfClock {
     date: [u8; DATE],

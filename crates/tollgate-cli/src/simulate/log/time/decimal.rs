@@ -33,8 +33,8 @@ fn split_exponent(number: &[u8]) -> Option<(&[u8], i32)> {
         return Some((number, 0));
     };
     let exponent = std::str::from_utf8(&number[at + 1..]).ok()?.parse::<i32>().ok()?;
-    // Beyond this exponent, every 64-bit result is 0 or an overflow. Within it, sums of exponents
-    // cannot overflow.
+    // With a larger exponent, every 64-bit result is 0 or an overflow. Within this bound, sums of
+    // exponents cannot overflow.
     Some((&number[..at], exponent.clamp(-1_000_000, 1_000_000)))
 }
 

@@ -8,8 +8,8 @@ use super::markup::Markup;
 /// The number of refusal episodes that are listed as text. The chart shows all of them.
 const EPISODES_SHOWN: usize = 3;
 
-/// Adds a table of the subjects. It has bars for their requests, and lanes that show when they were
-/// refused.
+/// Adds a table of the subjects. For each subject, a bar shows the requests, and a time line shows
+/// the times of the refusals.
 pub(super) fn section(page: &mut Markup, simulation: &Simulation, outcome: &Outcome) {
     let (Some(from), Some(to)) = (simulation.from, simulation.to) else {
         return;

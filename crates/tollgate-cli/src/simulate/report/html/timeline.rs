@@ -41,8 +41,8 @@ pub(super) fn section(page: &mut Markup, simulation: &Simulation) {
     page.raw("</section>");
 }
 
-/// Adds the chart of the refusals. It has a scale of its own, because refusals are few compared
-/// with admitted requests.
+/// Adds the chart of the refusals. This chart has a scale of its own, because refusals are few
+/// compared with admitted requests.
 fn refusals(page: &mut Markup, simulation: &Simulation) {
     if simulation.outcomes().all(|outcome| outcome.counts.refused == 0) {
         return;
@@ -216,7 +216,7 @@ fn span(from: u64, step: u64) -> String {
     }
 }
 
-/// Returns a step in words.
+/// Returns the length of a step in words.
 fn step(millis: u64) -> String {
     tollgate::model::Millis::new(millis).to_string()
 }

@@ -24,7 +24,7 @@ const WATCH: &str = "
     document.addEventListener('securitypolicyviolation', (event) =>
         window.violations.push(`${event.violatedDirective} ${event.blockedURI}`));";
 
-/// A browser; stopped when dropped.
+/// A browser, which is stopped when this value is dropped.
 pub(super) struct Browser {
     child: Child,
     pipe: Arc<Mutex<Pipe>>,
@@ -131,7 +131,8 @@ impl Page {
     pub(super) fn until(&self, condition: &str) {
         let deadline = Instant::now() + PATIENCE;
         let requested = json!({ "expression": format!("Boolean({condition})") });
-        // While the page navigates, there may be nothing that evaluates.
+        // While the page navigates, there may be no document in which an expression can be
+        // evaluated.
         let is_so = || {
             let response = self.respond("Runtime.evaluate", &requested);
             let failed = &response["result"]["exceptionDetails"];

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{Browser, charge, node, open};
 
-/// Presses Tab until `condition` is true for the focused element `it`.
+/// Presses Tab until `condition` is true. In `condition`, `it` is the focused element.
 #[track_caller]
 pub(super) fn tab_to(page: &super::Page, condition: &str) {
     let mut passed = Vec::new();

@@ -7,7 +7,7 @@ use crate::support::node::Node;
 
 const WIDTH: u32 = 390;
 
-/// The views, with the text that each of them shows once it is complete.
+/// The views, each with a text that the view shows once it is complete.
 const VIEWS: [(&str, &str); 9] = [
     ("", "Busiest limits"),
     ("limits", "Refused in total"),

@@ -49,8 +49,8 @@ fn points(selector: &str) -> String {
     )
 }
 
-/// The least number of points in a chart: the first one is there immediately, and with `UPDATE=1`
-/// the test waits for 45 seconds of them.
+/// Returns the least number of points in a chart. The first point is shown immediately. With
+/// `UPDATE=1`, the test waits for the points of 45 seconds.
 fn looks() -> usize {
     if is_kept() { 23 } else { 1 }
 }
@@ -59,7 +59,7 @@ fn is_kept() -> bool {
     std::env::var_os("UPDATE").is_some()
 }
 
-/// Sends charges to the node until it is dropped.
+/// Traffic of a node. Charges are sent until this value is dropped.
 struct Traffic {
     ended: Arc<AtomicBool>,
     client: Option<JoinHandle<()>>,
@@ -116,7 +116,7 @@ fn charge(client: &mut Client, turn: usize) {
     assert_eq!(client.answer().unwrap().status, 200);
 }
 
-/// Sets a switch, so the pictures show one.
+/// Sets a kill switch, so the pictures show an active switch.
 fn only_count_searches(node: &Node) {
     let switched = Command::new(env!("CARGO_BIN_EXE_tollgate"))
         .args(["keys", "override", "--admin", &format!("http://{}", node.listener("admin"))])
