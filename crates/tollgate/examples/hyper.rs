@@ -1,4 +1,5 @@
-//! Plain hyper behind the layer: at most three requests of an address per minute.
+//! A plain hyper server behind `RateLimitLayer`: at most three requests per minute from each
+//! address.
 //!
 //! `cargo run -p tollgate --example hyper`
 

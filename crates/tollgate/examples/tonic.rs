@@ -1,5 +1,6 @@
-//! A gRPC service behind the layer: at most three calls of an address per minute. The service is the
-//! health service of gRPC; any other is added in the same way.
+//! A gRPC service behind `RateLimitLayer`: at most three calls per minute from each address. The
+//! example serves the standard gRPC health service; the layer limits any other tonic service in the
+//! same way.
 //!
 //! `cargo run -p tollgate --example tonic`
 
@@ -32,7 +33,8 @@ pub(crate) async fn serve(listener: TcpListener) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Gives a refusal the status that clients of gRPC expect. A bare 429 is `UNAVAILABLE` to them.
+/// Sets the gRPC status that clients expect of a refusal. A client of gRPC reads a bare 429 as
+/// `UNAVAILABLE`.
 fn with_grpc_status(response: Response<tollgate::tower::Body<Body>>) -> Response<Body> {
     if response.status() != StatusCode::TOO_MANY_REQUESTS {
         return response.map(Body::new);

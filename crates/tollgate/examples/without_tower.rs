@@ -1,5 +1,5 @@
-//! A server without tower: it checks the parts of each request and answers by itself. This is how
-//! actix-web, plain hyper or a server of your own use the limiter.
+//! A server without tower. The server passes the head of each request to the limiter and builds the
+//! response itself. Servers with actix-web or plain hyper use the limiter in the same way.
 //!
 //! `cargo run -p tollgate --example without_tower`
 

@@ -24,8 +24,8 @@ use tollgate_core::{Millis, Timestamp};
 /// assert!(RateLimiter::per_key(Quota::per_hour(1)).clock(HourAgo).try_check("a").is_admitted());
 /// ```
 pub trait Clock: Send + Sync {
-    /// Returns the current time. The clock may step back: the limits do not let the time of a key
-    /// go backwards.
+    /// Returns the current time. The result may be earlier than the previous result: the limiter
+    /// never lets the time of a key go backwards.
     fn now(&self) -> Timestamp;
 }
 
@@ -80,15 +80,16 @@ impl Clock for SystemClock {
     }
 }
 
-/// A clock that follows the machine's wall clock and reads the processor's counter in between. For
-/// a decision, a `CounterClock` is as exact as [`SystemClock`], and a read takes a fraction of the
-/// time.
+/// A clock that follows the machine's wall clock, and reads only the processor's time stamp counter
+/// most of the time. For a decision, a `CounterClock` is as exact as [`SystemClock`], and a read
+/// takes a fraction of the time.
 ///
-/// The wall clock is read again once [`CounterClock::FOLLOWS_WITHIN`] has passed since the last
-/// read. Between two reads, the time advances by the counter, which drifts by far less than a
-/// millisecond between them. A step of the wall clock is detected at the next read. If the
-/// processor has no steady counter, the operating system's monotonic clock replaces the counter:
-/// the time is then as exact, but a read is no faster than a read of the wall clock.
+/// The clock compares itself with the wall clock at the first read after
+/// [`CounterClock::FOLLOWS_WITHIN`] has passed since the last comparison. A comparison detects a
+/// step of the wall clock. Between two comparisons, the time advances by the counter, which drifts
+/// by far less than a millisecond in this interval. If the processor has no steady counter, the
+/// clock uses the operating system's monotonic clock instead. The results are then equally exact,
+/// but a read is no faster than a read of the wall clock.
 ///
 /// Create one `CounterClock` when the process starts, and share it. The first `CounterClock` of a
 /// process calibrates the counter, which keeps the calling thread busy for up to 200 ms.
@@ -142,8 +143,8 @@ impl CounterClock {
     #[inline]
     fn by(&self, wall: impl Fn() -> u64) -> Timestamp {
         let elapsed = self.elapsed();
-        // The absolute difference counts: the counter may have been set back when the machine was
-        // moved or restored.
+        // The code takes the absolute difference, because the counter may have been set back when
+        // the machine was moved or restored.
         let unseen = elapsed.abs_diff(self.looked_at.load(Ordering::Relaxed));
         let ahead = if unseen < Self::FOLLOWS_WITHIN.get() * NANOS_PER_MILLI {
             self.ahead.load(Ordering::Relaxed)
@@ -156,8 +157,8 @@ impl CounterClock {
     /// Reads the wall clock, and returns the wall clock's nanoseconds minus the counter's
     /// nanoseconds.
     ///
-    /// If the thread is delayed between the reads of the two clocks, it reads both again, at most
-    /// [`LOOKS`] times in all.
+    /// If the thread is delayed between the reads of the two clocks, the function reads both clocks
+    /// again, at most [`LOOKS`] times in all.
     #[cold]
     fn look(&self, wall: impl Fn() -> u64) -> u64 {
         let mut best = (u64::MAX, 0, 0);

@@ -1,4 +1,5 @@
-//! The limiter's decision on one request, and which charges of its plan it evaluated.
+//! The limiter's decision on one request, with the status of each charge that the limiter
+//! evaluated.
 
 mod positions;
 
@@ -20,8 +21,8 @@ pub use positions::{ChargePositions, PlanPosition};
 /// The limiter's decision on one request.
 #[derive(Debug)]
 pub struct Decision {
-    /// The policy that made the decision, from the plan to the receipt. Use the same policy for the
-    /// response to the client.
+    /// The version of the policy with which the limiter made the decision. Build the response to
+    /// the client with the same version.
     pub policy: Arc<Revision>,
     /// The names of the rules that matched, in the policy's order.
     pub rules: Vec<Arc<str>>,
@@ -54,8 +55,8 @@ pub struct Decision {
     pub pending: Option<Pending>,
     /// The charge of the plan to which each status belongs: see [`charge_at`](Self::charge_at).
     pub positions: ChargePositions,
-    /// The charge of each status in the evaluation, if the cost of at least one charge depends on
-    /// the status of the response by terms of its own. Otherwise empty.
+    /// The planned charge of each status in the evaluation. Empty unless at least one of the
+    /// charges has a cost that depends on the status code of the response.
     pub conditional: Vec<PlannedCharge>,
 }
 
@@ -77,17 +78,19 @@ pub struct EvaluatedCharge<'d> {
 pub enum ChargeRole {
     /// The limit of the charge was enforced.
     Enforced,
-    /// The charge was counted and could not refuse the request: its rule is in shadow mode, or its
-    /// limit is not enforced for its subject.
+    /// The charge was counted and could not refuse the request, because its rule is in shadow mode
+    /// or its limit is not enforced for its subject.
     Counted,
-    /// The charge was not sent to the store: an override lifts its limit, or blocks the request.
+    /// The charge was not sent to the store, because an override lifts its limit or blocks the
+    /// request.
     Skipped,
 }
 
 /// A limit and its candidate, both evaluated for the same request.
 #[derive(Clone, Debug)]
 pub struct CandidateOutcome {
-    /// The place in the plan of the charge that the limit and its candidate both evaluated.
+    /// The position in the request's plan of the charge on which the limit and its candidate were
+    /// evaluated.
     pub position: PlanPosition,
     /// The status of the limit in force.
     pub live: LimitStatus,
@@ -98,11 +101,11 @@ pub struct CandidateOutcome {
 /// An override that replaced a limit of the policy.
 #[derive(Clone, Debug)]
 pub struct AppliedOverride {
-    /// The place in the plan of the charge whose limit the override replaced.
+    /// The position in the request's plan of the charge on the limit that the override replaced.
     pub position: PlanPosition,
     /// The limit as the policy defines it.
     pub limit: Arc<Limit>,
-    /// The override.
+    /// The override that replaced the limit.
     pub said: Arc<Override>,
 }
 
@@ -122,8 +125,8 @@ pub struct Pending {
 pub enum Completion {
     /// Every limit was charged.
     Charged,
-    /// Other requests filled a limit in the meantime. The limiter did not charge that limit, and
-    /// charged the other limits.
+    /// Other requests filled a limit while the request was in flight. The limiter did not charge
+    /// that limit, and charged the other limits.
     Overrun,
 }
 
@@ -147,9 +150,10 @@ impl Decision {
 
     /// Returns how the limiter evaluated the charge at `position` of the plan.
     ///
-    /// `position` is a place in the plan that the caller passed, or that
-    /// [`Policy::plan_named`](tollgate_core::Policy::plan_named) returned: `Enforced(0)` is the
-    /// first element of [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
+    /// `position` refers to the plan that the caller passed to the limiter, or to the plan that
+    /// [`Policy::plan_named`](tollgate_core::Policy::plan_named) returned. For example,
+    /// `Enforced(0)` is the first element of
+    /// [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
     #[must_use]
     pub fn charge_at(&self, position: PlanPosition) -> EvaluatedCharge<'_> {
         let (role, status) = match self.positions.find(position) {
@@ -184,12 +188,12 @@ impl Decision {
     }
 
     /// Updates the evaluation of an admitted request to the status that its client receives with
-    /// the response. The response is known at `now`.
+    /// the response. `now` is the time at which the response became known.
     ///
     /// The update is computed from the readings of this decision, without a second store call. The
     /// units of charges that turned out to be free are added to the remaining units. The units of
-    /// charges that were only read on arrival, and are made now, are subtracted. The remaining
-    /// units never fall below 0.
+    /// charges that were only read on arrival, and are made on completion, are subtracted. The
+    /// remaining units never fall below 0.
     pub fn settle(&mut self, settlement: Settlement, now: Timestamp) {
         let mut conditional = self.conditional.iter();
         let statuses = std::mem::take(&mut self.evaluation.statuses);
@@ -241,13 +245,13 @@ impl CandidateOutcome {
 }
 
 impl Pending {
-    /// Returns the charges of `planned` that have a cost; `None` if none of them has a cost.
+    /// Keeps the charges of `planned` that have a cost. Returns `None` if no charge has a cost.
     pub(crate) fn new(mut planned: Vec<PlannedCharge>) -> Option<Self> {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })
     }
 
-    /// Returns the charges that remain after `settlement`; `None` if no charges remain.
+    /// Returns the charges that remain after `settlement`, or `None` if no charges remain.
     #[must_use]
     pub fn settled(mut self, settlement: Settlement) -> Option<Self> {
         for planned in &mut self.planned {
@@ -257,7 +261,7 @@ impl Pending {
     }
 }
 
-/// Returns the part of a charge that remains after `settlement`.
+/// Returns the units of a charge that remain charged after `settlement`.
 fn kept_of(planned: &PlannedCharge, settlement: Settlement) -> Cost {
     settlement.kept(planned.cost, &planned.estimates, &planned.conditions, |_| None)
 }

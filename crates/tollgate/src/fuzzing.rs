@@ -1,4 +1,4 @@
-//! The entry point of the fuzz target `receipt`. It is compiled only with `--cfg fuzzing`.
+//! The entry point of the fuzz target `receipt`, compiled only with `--cfg fuzzing`.
 
 use std::sync::LazyLock;
 
@@ -11,14 +11,16 @@ use crate::receipt::Receipt;
 
 static KEY: LazyLock<HashKey> = LazyLock::new(|| HashKey::from_secret(b"a secret of 16 bytes"));
 
-/// The versions of receipts: of charges, and of reservations.
+/// The format versions of receipts: 3 for the receipt of charges, 4 for the receipt of a
+/// reservation.
 const VERSIONS: [u8; 2] = [3, 4];
 
-/// Reads `data` as the text of a receipt, and as its content before encryption.
+/// Tests the functions that read receipts: with `data` as the text of a receipt, and with a
+/// correctly encrypted receipt with the content `data`.
 ///
 /// # Panics
-/// If a text is accepted that was not encrypted with the key, if a receipt that was read is another
-/// one after it was written again, or if a changed text is accepted.
+/// Panics if the functions accept a text that was not encrypted with the key, accept a changed
+/// text, or read different values after a receipt was written again.
 pub fn receipt(data: &[u8], policy: &Policy) {
     if let Ok(text) = std::str::from_utf8(data) {
         assert!(Receipt::open(text, &KEY, policy).is_err(), "a receipt without the key");
@@ -38,8 +40,9 @@ pub fn receipt(data: &[u8], policy: &Policy) {
     assert!(changed.is_err(), "a changed receipt");
 }
 
-/// Returns the content of a receipt: its first 24 bytes, and entries. Each entry begins with its
-/// length and the number of its limit, which is replaced by the digest of that limit.
+/// Returns the content of a receipt from the fuzzer's `content`: the first 24 bytes, and then
+/// entries. In `content`, each entry begins with its length and the index of a limit. The result
+/// has the digest of this limit in the place of the two bytes.
 fn plain(content: &[u8], policy: &Policy) -> Vec<u8> {
     let (head, mut rest) = content.split_at(content.len().min(24));
     let mut plain = head.to_vec();

@@ -54,7 +54,8 @@ impl HashKey {
         Self::with(random(), random(), &[random(), random()].concat())
     }
 
-    /// Derives the key from a secret of any length; the result is the same on every node.
+    /// Derives the key from a secret of any length. The same secret gives the same key on every
+    /// node.
     ///
     /// ```
     /// use tollgate::{HashKey, Quota, RateLimiter};

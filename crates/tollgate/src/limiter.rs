@@ -1,10 +1,9 @@
-//! The limiter. It decides by a policy, with the counters in a store, and reads the clock once per
-//! decision.
+//! The limiter, which decides on requests by a policy, with the counters in a store. The limiter
+//! reads the clock once per decision.
 //!
-//! [`Limiter::decide`] makes every decision that needs a future; [`Limiter::check`] and
-//! [`Limiter::reserve`] are short forms of it. [`Limiter::check_now`] makes the same decision
-//! without a future and without an allocation, if the decision needs only the policy and a store
-//! that answers immediately.
+//! [`Limiter::decide`] is the general function; [`Limiter::check`] and [`Limiter::reserve`] call
+//! `decide` with the usual settings. [`Limiter::check_now`] decides without a future and without an
+//! allocation, if the decision needs only the policy and a store that answers immediately.
 
 mod background;
 mod candidate;
@@ -61,14 +60,15 @@ use crate::shed::Worker;
 use crate::tenants::Tenants;
 use crate::trace::Tracer;
 
-/// Decides on requests by a policy, with the counters in a store.
+/// A rate limiter that decides on requests by a policy, with the counters in the store `S`.
 pub struct Limiter<S> {
     policy: ArcSwap<Revision>,
     store: S,
     clock: Box<dyn Clock>,
     key: HashKey,
     observer: Box<dyn Observer>,
-    /// Whether an observer was set, which every decision must notify.
+    /// Whether an observer was set. If an observer was set, every decision must notify the
+    /// observer.
     is_observed: bool,
     worker: Arc<Worker>,
     overrides: Arc<Overrides>,
@@ -180,7 +180,8 @@ impl<S: Store> Limiter<S> {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the tenants, for policies that [name them](tollgate_core::Policy::with_tenants).
+    /// Returns the table of tenants. A policy uses the table if it [names
+    /// tenants](tollgate_core::Policy::with_tenants).
     #[must_use]
     pub const fn tenants(&self) -> &Arc<Tenants> {
         &self.tenants

@@ -32,8 +32,8 @@ pub use top::{RankBy, TOP_PERIOD, TOP_STRIPES, TOP_SUBJECTS, Top, TopOfLimit, To
 
 /// Receives every decision once, before the caller receives the decision.
 ///
-/// A pair of observers is an observer that calls both. An observer in an [`Arc`] can be read at any
-/// time.
+/// A pair of observers is an observer that calls both. To read an observer's counts while a limiter
+/// uses the observer, share the observer in an [`Arc`].
 pub trait Observer: Send + Sync {
     /// Receives every decision. The request waits for this method, so the method must be fast.
     fn on_decision(&self, decision: &Decision);

@@ -1,10 +1,10 @@
-//! Overrides: replacements of the policy's limits for some subjects. An override is temporary
-//! unless it has no end.
+//! Overrides, which replace the policy's limits for some subjects until a given time or until an
+//! operator removes them.
 //!
-//! An [`Override`] sets another quota for its subjects, admits them without a limit, counts without
-//! enforcing, or blocks them, until the override expires. All overrides in force are one small
-//! [`OverrideTable`], which every node keeps in memory. To find an override, a decision calls no
-//! other process, and it costs one relaxed load while there are no overrides.
+//! An [`Override`] sets another quota for its subjects, admits their requests without a limit,
+//! counts without enforcing, or blocks their requests. Every node keeps all overrides in force in
+//! memory, as one small [`OverrideTable`]. A decision finds an override without a call to another
+//! process. While there are no overrides, the lookup costs one relaxed load.
 
 mod bytes;
 mod change;
@@ -62,8 +62,9 @@ pub struct OverrideScope {
 /// same target, an override of one limit takes precedence over an override of all limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideTarget {
-    /// One [veiled](Subject::veiled) subject. The override applies to limits that count by exactly
-    /// the names of the subject's pairs. [`OverrideTarget::subject`] sorts these pairs.
+    /// One [veiled](Subject::veiled) subject. A subject is a list of pairs of a name and a value,
+    /// such as `ip` and an address. The override applies to a limit if the subjects of this limit
+    /// have exactly the same names. [`OverrideTarget::subject`] sorts the pairs.
     Subject(Subject),
     /// Every subject that contains this pair of a name and a value. The pair is given as a veiled
     /// subject with only this pair.
@@ -133,8 +134,8 @@ pub enum Effect {
 }
 
 impl Override {
-    /// Returns the second since the Unix epoch in which the override ends, rounded up; `None` if it
-    /// has no end.
+    /// Returns the time at which the override ends, in seconds since the Unix epoch, rounded up.
+    /// Returns `None` if the override has no end.
     #[must_use]
     pub fn ends_at(&self) -> Option<u64> {
         (self.expires_at != NEVER).then(|| self.expires_at.as_secs_ceil())

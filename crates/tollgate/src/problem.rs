@@ -1,4 +1,5 @@
-//! The body of a refusal: problem details (RFC 9457), with the problem types of the IETF draft.
+//! The body of a refusal: problem details (RFC 9457), with the problem types of
+//! draft-ietf-httpapi-ratelimit-headers.
 
 use std::fmt::Write;
 
@@ -79,8 +80,7 @@ pub fn quota_exceeded(evaluation: &Evaluation, status: u16) -> String {
     )
 }
 
-/// Returns the body of a refusal because the store does not answer and the policy denies in that
-/// case.
+/// Returns the body of a refusal under `on_failure: deny`, while the store does not answer.
 #[must_use]
 pub fn store_unavailable() -> String {
     format!(
@@ -90,8 +90,8 @@ pub fn store_unavailable() -> String {
     )
 }
 
-/// Returns the body of a refusal of a request that can be read in more than one way. Its status is
-/// [`Ambiguity::status`].
+/// Returns the body of a refusal of a request that can be read in more than one way. The response
+/// has the status code [`Ambiguity::status`].
 #[must_use]
 pub fn ambiguous(ambiguity: Ambiguity) -> String {
     let (status, detail) = (ambiguity.status(), ambiguity.detail());

@@ -17,8 +17,8 @@ use algorithm::Counting;
 
 /// The number of units that a key may use in a period, and the algorithm that counts them.
 ///
-/// Without further calls, a quota is a token bucket: units arrive at a constant rate, and at most
-/// the quota accumulates.
+/// By default, a quota is a token bucket: units arrive at a constant rate, and at most the whole
+/// quota accumulates. The calls in this table select the algorithm:
 ///
 /// | call | algorithm |
 /// | --- | --- |
@@ -166,7 +166,7 @@ impl Quota {
         Self { counting: Counting::CalendarWindow, ..self }
     }
 
-    /// Counts in a sliding window whose units expire in steps of `precision`.
+    /// Counts in a sliding window. Charged units expire in blocks of the length `precision`.
     ///
     /// ```
     /// # use tollgate::{Precision, Quota, RateLimiter};
@@ -291,7 +291,7 @@ impl Quota {
 pub struct Quotas(Vec<Quota>);
 
 impl Quotas {
-    /// Creates the limits of the quotas.
+    /// Converts each quota to a limit.
     pub(crate) fn limits(&self) -> Result<Vec<Arc<Limit>>, QuotaError> {
         if self.0.is_empty() {
             return Err(QuotaError::none());

@@ -1,4 +1,4 @@
-//! The layer for users of the library: puts a quota or a limiter in front of any HTTP service.
+//! A tower layer that puts a quota or a limiter in front of any HTTP service.
 
 use std::fmt;
 use std::future::{Future, ready};
@@ -56,8 +56,8 @@ impl RateLimitLayer {
     /// ```
     ///
     /// # Panics
-    /// If the quota cannot be counted, for example a quota of zero. Use
-    /// [`try_by_ip`](Self::try_by_ip) for quotas that are read from a configuration.
+    /// Panics if the quota is invalid, for example zero. Use [`try_by_ip`](Self::try_by_ip) for
+    /// quotas that are read from a configuration.
     #[track_caller]
     #[must_use]
     pub fn by_ip(quota: Quota) -> Self {
@@ -76,7 +76,7 @@ impl RateLimitLayer {
     /// ```
     ///
     /// # Errors
-    /// [`BuildError`] says what is wrong with the quota.
+    /// [`BuildError`] if the quota is invalid. The error states the mistake.
     pub fn try_by_ip(quota: Quota) -> Result<Self, BuildError> {
         let builder = RequestLimiterBuilder::new();
         Ok(Self::new(builder.limit("per-address", quota.per("ip")).build()?))
@@ -99,7 +99,7 @@ impl RateLimitLayer {
     /// ```
     ///
     /// # Panics
-    /// If the quota cannot be counted.
+    /// Panics if the quota is invalid, for example zero.
     #[track_caller]
     #[must_use]
     pub fn by_key(

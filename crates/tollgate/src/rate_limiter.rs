@@ -26,7 +26,7 @@ use crate::store::Memory;
 /// Limits keys: users, addresses, or anything that implements [`Key`].
 ///
 /// The counters are in this process unless [`store`](Self::store) sets another store. The limiter
-/// is `Send` and `Sync`; share it as an [`Arc`] or in a `static`.
+/// is `Send` and `Sync`: share the limiter as an [`Arc`] or in a `static`.
 ///
 /// ```
 /// use tollgate::{Decision, Quota, RateLimiter};
@@ -59,10 +59,11 @@ pub struct RateLimiter<S = Memory> {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnStoreError {
-    /// Admits the charge: an outage of the store does not become an outage of the service.
+    /// Admits the charge, so an outage of the store does not become an outage of the service.
     #[default]
     Admit,
-    /// Refuses the charge, for operations where no service is better than no limit.
+    /// Refuses the charge. Choose this variant if no service is better than a service without a
+    /// limit.
     Refuse,
 }
 
@@ -78,8 +79,8 @@ impl RateLimiter {
     /// ```
     ///
     /// # Panics
-    /// If a quota cannot be counted, for example a quota of zero. Use
-    /// [`try_per_key`](Self::try_per_key) for quotas that are read from a configuration.
+    /// Panics if a quota is invalid, for example zero. Use [`try_per_key`](Self::try_per_key) for
+    /// quotas that are read from a configuration.
     #[track_caller]
     #[must_use]
     pub fn per_key(quotas: impl Into<Quotas>) -> Self {
@@ -160,8 +161,8 @@ impl RateLimiter {
 impl<S: Store + 'static> RateLimiter<S> {
     /// Keeps the counters in `store`, which several processes can share.
     ///
-    /// All these processes need the same names of quotas ([`Quota::named`](crate::Quota::named))
-    /// and the same [hash key](Self::hash_key).
+    /// All processes that share the store need the same names of quotas
+    /// ([`Quota::named`](crate::Quota::named)) and the same [hash key](Self::hash_key).
     ///
     /// ```
     /// use std::sync::Arc;
@@ -289,7 +290,7 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; the charge then remains.
+    /// [`StoreError`] if the store does not answer. The charge then remains.
     pub async fn refund<K: Key + ?Sized + Sync>(
         &self,
         key: &K,

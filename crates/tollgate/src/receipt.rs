@@ -32,7 +32,7 @@ pub struct Receipt {
 pub(crate) enum Purpose {
     /// A charge, which can be refunded.
     Charge,
-    /// A reservation that ends at this time, and can be settled before.
+    /// A reservation that ends at the given time. The reservation can be settled until this time.
     Reservation(Timestamp),
 }
 
@@ -45,7 +45,7 @@ struct Entry {
     /// The parts of the cost for which an estimate is reserved until the response reports the
     /// actual cost.
     estimates: Vec<Estimate>,
-    /// The parts of the cost that depend on the status of the response by terms of their own.
+    /// The parts of the cost that are charged only for some status codes of the response.
     conditions: Vec<ConditionalCost>,
 }
 
@@ -91,14 +91,14 @@ impl Receipt {
         self.charged_at = Some(at);
     }
 
-    /// Whether there is nothing to refund.
+    /// Returns whether the receipt has no charges to refund.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Splits the receipt into counted units, which remain, and permits of concurrency limits,
-    /// which end with the request.
+    /// Splits the receipt into the counted units, which remain charged, and the permits of
+    /// concurrency limits, which end with the request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose, charged_at } = self;
         if !entries.iter().any(Entry::is_permit) {
@@ -209,10 +209,10 @@ impl Receipt {
         }
     }
 
-    /// Returns the id under which the entry at `index` is refunded. This is normally the id of the
-    /// charge. Two rules of one request may have charged two windows or blocks of one limit. The
-    /// second entry then has another id, so the store does not treat its refund as a repetition of
-    /// the first refund.
+    /// Returns the id under which the entry at `index` is refunded, which is normally the id of the
+    /// charge. Two rules of one request may have charged two windows or blocks of the same limit.
+    /// The second entry then has another id, so the store does not treat the second refund as a
+    /// repetition of the first refund.
     fn refund_id(&self, index: usize) -> ChargeId {
         let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
             return self.id;
@@ -231,7 +231,7 @@ impl Receipt {
     }
 
     /// Returns the store call that replaces the reserved amount on each limit by the cost that the
-    /// meters report, so far as `settlement` keeps this cost. If a meter reports no cost, the
+    /// meters report, reduced to the units that `settlement` keeps. If a meter reports no cost, the
     /// reserved amount is charged.
     pub(crate) fn measurements(
         &self,
@@ -267,8 +267,8 @@ impl Receipt {
         self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
-    /// Returns the earliest time at which a limit releases the reservation, if the end of the
-    /// reservation was requested at `asked_at`.
+    /// Returns the earliest time at which a limit releases the reservation. `asked_at` is the time
+    /// at which the caller made or extended the reservation.
     pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         let Purpose::Reservation(until) = self.purpose else { return None };
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
@@ -335,13 +335,13 @@ impl Entry {
     }
 }
 
-/// Returns an id that no other charge has, on this node or another: a random number of this thread,
-/// and a counter.
+/// Returns an id that differs from the ids of all other charges on all nodes. The id consists of a
+/// random number of the calling thread and a counter.
 #[inline]
 #[must_use]
 pub fn new_charge_id() -> ChargeId {
-    // Two words: a counter of 128 bits, written in two halves and read as a whole, would wait for
-    // its own last write.
+    // The counter is a 64-bit word. A 128-bit counter that is written in two halves and read as a
+    // whole would make each read wait for the previous write.
     thread_local! {
         static THREAD: u64 = RandomState::new().build_hasher().finish();
         static NEXT: Cell<u64> = const { Cell::new(0) };

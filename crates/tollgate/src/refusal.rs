@@ -25,7 +25,7 @@ const JSON: &str = "application/json";
 /// The response to a refused request, without the header fields of the limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status, 400 to 599.
+    /// The status code of the response, 400 to 599.
     pub status: u16,
     /// The media type of the body.
     pub content_type: &'static str,
@@ -35,10 +35,10 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns the response to a request that `evaluation` refused. The response has the settings
-    /// of the first refusing limit that has settings. If there is no such limit, it has the
-    /// settings of the first of `rules` that has settings, or else those of the policy. `accept` is
-    /// the client's `Accept` field. A client without this field accepts everything.
+    /// Returns the response to a request that `evaluation` refused. The settings of the response
+    /// are those of the first refusing limit that has settings. If there is no such limit, the
+    /// settings are those of the first of `rules` that has settings, or else those of the policy.
+    /// `accept` is the client's `Accept` field. A client without this field accepts everything.
     #[must_use]
     pub fn new(
         policy: &Policy,

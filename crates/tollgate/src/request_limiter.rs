@@ -125,7 +125,8 @@ impl<S: Store + 'static> RequestLimiter<S> {
     }
 }
 
-/// Uses a limiter of the lower level, for example a limiter that a policy file describes.
+/// Converts a [limiter](Limiter) of the lower level, for example a limiter that a policy file
+/// describes.
 impl<S: Store + 'static> From<Limiter<S>> for RequestLimiter<S> {
     fn from(limiter: Limiter<S>) -> Self {
         Self::new(limiter, Vec::new())

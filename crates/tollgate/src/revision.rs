@@ -22,7 +22,7 @@ impl Revision {
         Self { policy, version: version.into() }
     }
 
-    /// Returns the version of the policy; empty if the policy has no version.
+    /// Returns the version of the policy. The text is empty if the policy has no version.
     #[must_use]
     pub const fn version(&self) -> &Arc<str> {
         &self.version

@@ -9,12 +9,12 @@ pub use tollgate_core::Percent;
 #[derive(Clone, Debug)]
 pub struct RolloutPercentage(Arc<AtomicU64>);
 
-/// One change in the shared number. The lowest two bytes of this number are the percentage in parts
-/// of ten thousand, and the other bytes count the changes.
+/// The increment that counts one change in the shared number. The lowest two bytes of the shared
+/// number are the percentage in parts of ten thousand, and the other bytes count the changes.
 const CHANGE: u64 = 1 << 16;
 
 impl RolloutPercentage {
-    /// Creates a percentage at `percent`.
+    /// Creates a percentage with the value `percent`.
     #[must_use]
     pub fn new(percent: Percent) -> Self {
         Self(Arc::new(AtomicU64::new(percent.parts().into())))

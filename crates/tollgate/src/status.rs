@@ -5,15 +5,15 @@ use std::fmt::Write;
 use tollgate_core::{Evaluation, LimitStatus};
 
 /// Returns `{"resources": {…}, "rate": …}`. `resources` has limit, used, remaining and reset of
-/// each visible resource. `rate`, which older clients read, repeats the resource `core`, or else
-/// the first resource.
+/// each visible resource. `rate`, which older clients read, repeats the resource `core`, or the
+/// first resource if there is no `core`.
 #[must_use]
 pub fn to_json(evaluation: &Evaluation) -> String {
     let mut resources = String::new();
     for status in &evaluation.statuses {
         let separator = if resources.is_empty() { "" } else { "," };
         let resource = status.limit.resource();
-        // Writing to a string never fails; names need no escapes in JSON.
+        // Writing to a string never fails. Names need no escapes in JSON.
         let _ = write!(resources, "{separator}\"{resource}\":{}", rate(status));
     }
     let core = evaluation.statuses.iter().find(|status| status.limit.resource() == "core");

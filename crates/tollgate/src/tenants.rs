@@ -1,8 +1,8 @@
-//! Tenants: clients with a plan and quotas of their own, which last until they are removed.
+//! Tenants: clients with a plan or quotas of their own. The row of a tenant has no expiry.
 //!
 //! Every node keeps all rows in memory, in [`PARTITIONS`] partitions. A hash of the tenant's name
-//! selects the partition of a row. A row takes the bytes of its name and about 12 bytes more. A
-//! decision takes one lookup without a lock. A change replaces one partition.
+//! selects the partition of a row. A row takes the bytes of its name and about 12 additional bytes.
+//! A decision takes one lookup without a lock. A change replaces one partition.
 
 mod batch;
 mod limits;

@@ -1,11 +1,11 @@
-//! Traces: spans of requests, in the traces that their callers began, with OpenTelemetry.
+//! Tracing with OpenTelemetry: spans of requests, in the traces that the callers began.
 //!
-//! A [`Tracer`] that is on opens a span for each request at a listener, as a child of the caller's
-//! [`traceparent`](https://www.w3.org/TR/trace-context/), or of the active span of a program that
-//! opens spans itself. Everything that happens while the request's future is polled belongs to that
-//! span: the limiter records its decision, a store of shards opens a child span for each call of a
-//! shard, and a proxy [propagates](inject) the span upstream. The tracer's provider selects which
-//! traces are recorded, and exports them.
+//! A [`Tracer`] that is on opens a span for each request at a listener. The span is a child of the
+//! caller's [`traceparent`](https://www.w3.org/TR/trace-context/), or of the active span if the
+//! program opens spans itself. Everything that happens while the request's future is polled belongs
+//! to that span: the limiter records its decision, a store of shards opens a child span for each
+//! call of a shard, and a proxy [propagates](inject) the span upstream. The tracer's provider
+//! selects which traces are recorded, and exports them.
 //!
 //! A tracer is off by default; a request then costs a few comparisons and no allocation.
 

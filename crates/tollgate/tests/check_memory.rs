@@ -11,7 +11,7 @@ use tollgate::{Key, Quota, RateLimiter};
 #[global_allocator]
 static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 
-/// Returns the bytes that `work` allocates, also those that it frees again.
+/// Returns the bytes that `work` allocates, including bytes that `work` frees again.
 fn allocated_by(work: impl FnOnce()) -> usize {
     let before = ALLOCATED.total_allocated();
     work();

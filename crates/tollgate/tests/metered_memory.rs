@@ -1,4 +1,5 @@
-//! A metered response needs no memory in proportion to its length, whatever it contains.
+//! A test that the memory for metering a response does not depend on the length or the content of
+//! the response.
 //!
 //! A separate test binary, because it measures the allocations of the whole process.
 
@@ -29,7 +30,7 @@ static ALLOCATED: Cap<System> = Cap::new(System, usize::MAX);
 /// The most memory in bytes for metering one response, at any time.
 const MOST: usize = 16 * 1024;
 
-/// One piece after the other, a hundred times: 100 MiB.
+/// A body that sends one chunk a hundred times: 100 MiB.
 #[derive(Clone)]
 struct Endless {
     start: Option<Bytes>,

@@ -1,6 +1,7 @@
 //! The mapping between the statuses of a decision and the charges of its plan.
 
-/// The place of a charge in its [`Plan`](tollgate_core::policy::Plan).
+/// The position of a charge in its [`Plan`](tollgate_core::policy::Plan): one of the plan's two
+/// lists, and an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanPosition {
     /// An index into [`Plan::enforced`](tollgate_core::policy::Plan::enforced).
@@ -9,7 +10,7 @@ pub enum PlanPosition {
     Shadowed(usize),
 }
 
-/// The place of a charge's status in a decision.
+/// The position of a charge's status in a decision: one of the two evaluations, and an index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Evaluated {
     /// An index into the statuses of the decision's evaluation.
@@ -20,14 +21,14 @@ pub(crate) enum Evaluated {
 
 /// The mapping between the statuses of a decision and the charges of its plan.
 ///
-/// No table is needed if all charges of a plan are evaluated in the plan's order. The statuses of
-/// the evaluation are then those of the plan's enforced charges, and the statuses of the shadow
-/// evaluation are those of its shadowed charges.
+/// No table is needed if all charges of a plan are evaluated in the plan's order. In this case, the
+/// statuses of the evaluation belong to the plan's enforced charges, and the statuses of the shadow
+/// evaluation to its shadowed charges.
 #[derive(Clone, Debug, Default)]
 pub struct ChargePositions(Option<Box<Table>>);
 
-/// The place in the plan of each evaluated charge. A list is `None` if its charges are evaluated in
-/// the plan's order.
+/// The position in the plan of each evaluated charge. A list is `None` if its charges are evaluated
+/// in the plan's order.
 #[derive(Clone, Debug, Default)]
 struct Table {
     enforced: Option<Vec<PlanPosition>>,
@@ -35,10 +36,11 @@ struct Table {
 }
 
 impl ChargePositions {
-    /// Creates the mapping for a plan of which some enforced charges are only counted.
-    /// `are_enforced` has one element for each enforced charge of the plan, which is false if the
-    /// charge is only counted. In the shadow evaluation, these charges follow the shadowed charges
-    /// of the plan. `shadowed` is the number of shadowed charges.
+    /// Creates the mapping for a plan with enforced charges that are only counted. `are_enforced`
+    /// has one element for each enforced charge of the plan: true if the charge is enforced, and
+    /// false if the charge is only counted. In the shadow evaluation, the charges that are only
+    /// counted follow the shadowed charges of the plan. `shadowed` is the number of shadowed
+    /// charges.
     pub(crate) fn split(are_enforced: &[bool], shadowed: usize) -> Self {
         let mut enforced = Vec::new();
         let mut counted: Vec<_> = (0..shadowed).map(PlanPosition::Shadowed).collect();
@@ -49,7 +51,7 @@ impl ChargePositions {
         Self(Some(Box::new(Table { enforced: Some(enforced), counted: Some(counted) })))
     }
 
-    /// Returns the place in the plan of the charge with the status at `evaluated`.
+    /// Returns the position in the plan of the charge with the status at `evaluated`.
     pub(crate) fn of(&self, evaluated: Evaluated) -> PlanPosition {
         let table = self.0.as_deref();
         match evaluated {
@@ -64,8 +66,8 @@ impl ChargePositions {
         }
     }
 
-    /// Returns the place of the status of the charge at `position` of the plan; `None` if the
-    /// charge was not evaluated.
+    /// Returns the position of the status of the charge at `position` of the plan. Returns `None`
+    /// if the charge was not evaluated.
     pub(crate) fn find(&self, position: PlanPosition) -> Option<Evaluated> {
         let (enforced, counted) = match self.0.as_deref() {
             Some(table) => (table.enforced.as_ref(), table.counted.as_ref()),

@@ -1,6 +1,6 @@
-//! The `x-ratelimit-*` fields as Envoy and Limitador send them, after draft 03 of the IETF
-//! document. They report the tightest limit, and then every visible limit with its quota and its
-//! window.
+//! The `x-ratelimit-*` fields as Envoy and Limitador send them, as in draft 03 of
+//! draft-ietf-httpapi-ratelimit-headers. The fields report the tightest limit. `x-ratelimit-limit`
+//! also lists every visible limit with its quota and its window.
 
 use tollgate_core::Evaluation;
 

@@ -21,7 +21,8 @@ pub struct HeaderLines {
     policies: Policies,
 }
 
-/// The items of limits in `ratelimit-policy`. A limit has the same item in every response.
+/// A cache of the list items that describe limits in `ratelimit-policy`. The item of a limit is the
+/// same in every response.
 #[derive(Clone, Debug, Default)]
 struct Policies {
     items: Vec<(Arc<Limit>, Box<str>)>,
@@ -29,7 +30,7 @@ struct Policies {
     oldest: usize,
 }
 
-/// The most items of [`Policies`]: more than most requests have visible limits.
+/// The most items that [`Policies`] keeps. Most requests have fewer visible limits.
 const MAX_POLICIES: usize = 16;
 
 impl Policies {

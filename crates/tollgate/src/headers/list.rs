@@ -4,8 +4,8 @@ use tollgate_core::{Algorithm, Limit, Unit};
 
 use super::push_number;
 
-/// The usual size of a limit's item in `ratelimit-policy` or `ratelimit`, in bytes. Most names need
-/// no more.
+/// The bytes to reserve for a limit's item in `ratelimit-policy` or `ratelimit`. Most items need no
+/// more.
 pub(super) const USUAL: usize = 48;
 
 /// Appends a separator if the list that begins at the index `start` has an item already.

@@ -20,9 +20,9 @@ pub use lines::HeaderLines;
 ///
 /// If the upstream already set a field with one value, the new value replaces the upstream's value.
 /// A list (`ratelimit`, `ratelimit-policy`) keeps the upstream's items, because the upstream's own
-/// limits are equally valid. A refusal shows no status that would contradict the refusal. Only a
-/// refusal has `retry-after`, which is at least 1. Only the profile `github` omits `retry-after` if
-/// `x-ratelimit-reset` reports the same time, as GitHub does.
+/// limits are equally valid. The fields of a refusal never report enough remaining units for the
+/// refused request. Only a refusal has `retry-after`, which is at least 1. Like GitHub, the profile
+/// `github` omits `retry-after` if `x-ratelimit-reset` reports the same time.
 pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
@@ -40,7 +40,7 @@ pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut i
     }
 }
 
-/// Returns the whole seconds to wait after a refusal, at least 1; `None` if the request was
+/// Returns the whole seconds to wait after a refusal, at least 1. Returns `None` if the request was
 /// admitted, or if no wait helps.
 #[must_use]
 pub fn retry_after_seconds(evaluation: &Evaluation) -> Option<u64> {

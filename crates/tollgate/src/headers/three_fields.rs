@@ -1,5 +1,5 @@
-//! The fields `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset` as drafts 04 to 06 of
-//! the IETF document defined them.
+//! The fields `ratelimit-limit`, `ratelimit-remaining` and `ratelimit-reset`, as drafts 04 to 06 of
+//! draft-ietf-httpapi-ratelimit-headers defined them.
 
 use tollgate_core::Evaluation;
 

@@ -13,7 +13,7 @@ pub(super) struct Background(Arc<watch::Sender<usize>>);
 
 impl Background {
     /// Polls `work` once, which completes the work if the store is in memory. Otherwise spawns a
-    /// task for the rest of the work. Drops the rest if there is no runtime.
+    /// task for the rest of the work. If no async runtime is running, drops the rest of the work.
     pub(super) fn run(&self, work: impl Future<Output = ()> + Send + 'static) {
         let mut work = Box::pin(work);
         let mut context = Context::from_waker(Waker::noop());

@@ -1,4 +1,4 @@
-//! The way in which a decision applies its charges: it charges, peeks at or reserves each limit.
+//! How a decision applies its charges: by charging, peeking at, or reserving units of each limit.
 
 use tollgate_core::charge::{ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, PlannedCharge};
@@ -10,33 +10,34 @@ use crate::decision::is_planned_later;
 /// The limits on which a decision reserves units until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reservation {
-    /// No limit. If the response reports the cost of a limit, the decision charges this limit the
-    /// amount that it would otherwise reserve.
+    /// No limit. A limit with a cost that the response reports is charged the full estimate at
+    /// once: the amount that [`Metered`](Self::Metered) would reserve.
     #[default]
     Nothing,
     /// Every limit with a cost that the response reports. On such a limit the decision reserves
-    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max); it charges the other
-    /// limits. The caller [extends](super::Limiter::hold_on) and
+    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max). The decision charges the
+    /// other limits. The caller [extends](super::Limiter::hold_on) and
     /// [settles](super::Limiter::settle_metered_at) the reservation.
     Metered,
-    /// Every limit. The decision reserves on arrival, for this time or for the longest time that
-    /// the limit allows, whichever is shorter.
+    /// Every limit. The decision reserves on arrival, for the duration given here or for the
+    /// longest time that the limit allows, whichever is shorter.
     All(Millis),
 }
 
-/// The way in which one decision applies its charges.
+/// How one decision applies its charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ChargeMode {
-    /// Charges every limit. If the charges are made on completion, only peeks at the limits now.
+    /// Charges every limit. If the rules charge on completion, the decision only peeks at the
+    /// limits.
     Charge(ChargeOn),
-    /// Reserves units of every limit until this time.
+    /// Reserves units of every limit until the given time.
     Reserve(Timestamp),
-    /// Until this time, reserves units of the limits with a cost that the response reports. Charges
-    /// the other limits as [`ChargeMode::Charge`] does.
+    /// Reserves units of the limits with a cost that the response reports, until the given time.
+    /// Charges the other limits as [`ChargeMode::Charge`] does.
     Metered(ChargeOn, Timestamp),
 }
 
-/// The kind of the store's operation for one charge.
+/// The store operation for one charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Take,
@@ -54,8 +55,8 @@ impl ChargeMode {
         }
     }
 
-    /// Returns the mode for charges that never reject a request. They are made on arrival, and do
-    /// not wait for the response.
+    /// Returns the mode for charges that never reject a request. Such charges are made on arrival,
+    /// even if the rules charge on completion.
     pub(super) const fn on_arrival(self) -> Self {
         match self {
             Self::Charge(_) => Self::Charge(ChargeOn::Arrival),

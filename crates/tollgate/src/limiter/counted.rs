@@ -16,8 +16,8 @@ use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
     /// Makes the charges that cannot reject the request of `decision`, and adds their results to
-    /// the decision. The charges `counted` are made in one store call, and the candidates of all
-    /// limits in another.
+    /// the decision. One store call makes the charges `counted`, and another store call makes the
+    /// charges of the candidates of all limits.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
@@ -94,7 +94,8 @@ impl<S: Store> Limiter<S> {
 }
 
 impl Decision {
-    /// Adds `record`, the charges of the same request that cannot reject the request.
+    /// Adds the receipt and the statuses of `record` to the decision. `record` has the charges of
+    /// the same request that cannot reject the request.
     fn add(&mut self, record: ChargeRecord) {
         self.receipt = Receipt::joined(self.receipt.take(), record.receipt);
         self.reserved = Receipt::joined(self.reserved.take(), record.reserved);

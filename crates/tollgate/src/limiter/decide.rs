@@ -1,4 +1,4 @@
-//! The limiter's decisions. One function, [`Limiter::decide`], makes them for every request.
+//! The limiter's decisions. [`Limiter::decide`] makes the decision for every request.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -53,8 +53,9 @@ pub struct DecisionRequest<'p> {
     pub on_failure: OnFailure,
     /// The limits on which units are reserved until the real cost of the request is known.
     pub reservation: Reservation,
-    /// How long the request waits for a free slot of a concurrency limit; `None`: it does not wait.
-    /// After a wait, the time of the evaluation is the time at which the decision was made.
+    /// How long the request waits for a free slot of a concurrency limit; `None` means that the
+    /// request does not wait. After a wait, the time of the evaluation is the time at which the
+    /// decision was made.
     pub queue: Option<Queue>,
 }
 
@@ -68,7 +69,7 @@ impl<'p> DecisionRequest<'p> {
         Self { now, policy, plan, charge, on_failure, reservation, queue }
     }
 
-    /// Creates a request for the charges `enforced`, which no rule planned. They are made on
+    /// Creates a request for the charges `enforced`, which no rule planned. The charges are made on
     /// arrival.
     #[must_use]
     pub fn of_charges(
@@ -105,8 +106,9 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Checks a request now, and reserves units of every limit that applies, or of none. A
-    /// reservation lasts for `hold_for`, or for the longest time that the limit allows. When a
-    /// reservation expires, its units are released or charged, as the limit says.
+    /// reservation lasts for `hold_for`, or for the longest time that the limit allows, whichever
+    /// is shorter. The limit's settings determine whether the units of an expired reservation are
+    /// released or charged.
     ///
     /// Short for [`decide`](Self::decide) with [`Reservation::All`].
     pub fn reserve(
@@ -150,11 +152,12 @@ impl<S: Store> Limiter<S> {
     /// If the rules charge on completion, this call only peeks at the limits, and
     /// [`Decision::pending`] contains the charges. A second store call charges the limits of shadow
     /// rules and the limits that are not enforced for their subjects. A third store call charges
-    /// candidates. Neither call can reject the request. An active override replaces the policy's
-    /// limit for its subject.
+    /// candidates. The second and the third call cannot reject the request. An active override
+    /// replaces the policy's limit for its subject.
     ///
-    /// Never fails: if the store does not answer, [`DecisionRequest::on_failure`] decides, and
-    /// [`Decision::source`] reports this. The returned future borrows nothing of `request`.
+    /// Never fails. If the store does not answer, [`DecisionRequest::on_failure`] decides, and
+    /// [`Decision::source`] names the component that decided. The returned future borrows nothing
+    /// of `request`.
     pub fn decide<'s>(
         &'s self,
         request: DecisionRequest<'_>,
@@ -219,8 +222,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Splits `planned` by whether the limit of each charge is enforced for its subject at `now`.
-    /// The limit of an override is always enforced, unless the override says that its limit only
-    /// counts.
+    /// The limit of an override is always enforced, unless the override only counts.
     pub(super) fn split(
         &self,
         now: Timestamp,

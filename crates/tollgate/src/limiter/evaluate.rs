@@ -18,12 +18,12 @@ use crate::decision::{AppliedOverride, ChargePositions, Evaluated, Pending};
 use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
 use crate::receipt::{Purpose, Receipt};
 
-/// The charges of a plan after the overrides in force were applied to them.
+/// The charges of a plan after the current overrides were applied.
 pub(super) enum Resolved {
     /// The charges that the store evaluates.
     Charges(Vec<PlannedCharge>),
-    /// No charge is evaluated, because overrides block these subjects. The second list has the
-    /// statuses of the subjects.
+    /// No charge is evaluated, because overrides block the subjects of the listed charges. The
+    /// second list has the status of each charge.
     Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
 }
 
@@ -107,8 +107,8 @@ impl<S: Store> Limiter<S> {
         (resolved, applied)
     }
 
-    /// Replaces the limits of `receipt` by the limits of overrides. A refund is then not cut to the
-    /// policy's smaller bucket, and a settlement can use the quota of the override.
+    /// Replaces each limit of `receipt` that an override replaces by the override's limit. A refund
+    /// can then fill the override's larger bucket, and a settlement can use the override's quota.
     pub(super) fn with_overridden_limits(&self, now: Timestamp, receipt: Receipt) -> Receipt {
         receipt.by(|limit, subject| {
             match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
@@ -121,8 +121,8 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Returns the status of a subject that an override blocks: the whole quota is used until the
-/// override expires.
+/// Returns the status of a charge on a subject that an override blocks. The status reports the
+/// whole quota as used until the override expires.
 fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     LimitStatus {
         limit: Arc::clone(&planned.limit),
@@ -136,8 +136,8 @@ fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     }
 }
 
-/// The behavior of an evaluation if the store does not answer, and if only a slot of a concurrency
-/// limit is missing.
+/// What an evaluation does if the store does not answer, and if the request is refused only because
+/// a concurrency limit has no free slot.
 #[derive(Clone, Copy)]
 pub(super) struct FailureTerms {
     pub(super) on_failure: OnFailure,
@@ -319,8 +319,9 @@ impl<S: Store> Limiter<S> {
 }
 
 impl EvaluationOutcome {
-    /// Returns whether the charges remain. Otherwise the caller undoes them: a peek refused the
-    /// request, or a fallback made the charges although the rules allow no local fallback.
+    /// Returns whether the charges of this outcome are kept. The caller must undo them if a peek
+    /// refused the request, or if a fallback made the charges although the rules allow no local
+    /// fallback.
     fn is_final(&self, on_failure: OnFailure) -> bool {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
@@ -399,19 +400,19 @@ impl ChargeRecord {
         let receipt = receipt(id, Purpose::Charge, taken.into_iter());
         let pending = Pending::new(looked_at);
         match mode {
-            // The caller asked for the reservation, and will settle it.
+            // The caller asked for the reservation, and will settle the reservation.
             ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
             ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
         }
     }
 
-    /// Returns whether nothing was charged or reserved, and nothing is to be charged later.
+    /// Returns whether the record has no charges, no reservations and no charges to make later.
     pub(super) const fn is_empty(&self) -> bool {
         self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
     }
 }
 
-/// Returns the receipt of `charged`; `None` if nothing was charged.
+/// Returns the receipt of `charged`, or `None` if nothing was charged.
 fn receipt(
     id: ChargeId,
     purpose: Purpose,

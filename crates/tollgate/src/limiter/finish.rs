@@ -14,9 +14,9 @@ impl<S: Store> Limiter<S> {
     ///
     /// This charge never takes a limit above its quota. If several requests peeked at the last
     /// units at the same time, all of them were admitted, but only the first of them to complete
-    /// are charged. A limit therefore admits more than its quota by at most the cost of the
-    /// requests that are in flight at one time. Each request that could not be charged results in
-    /// [`Completion::Overrun`].
+    /// are charged. A limit therefore admits more than its quota, and the excess is at most the
+    /// cost of the requests that are in flight at the same time. Each request that could not be
+    /// charged results in [`Completion::Overrun`].
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the store
@@ -48,8 +48,9 @@ impl<S: Store> Limiter<S> {
         if readings.all_admitted() {
             return Ok(Completion::Charged);
         }
-        // A full limit does not stop the other limits from being charged. If another limit fills up
-        // at this moment, nothing is charged twice, and there is no third attempt.
+        // One limit is full, so this second attempt charges the limits that are not full. If
+        // another limit fills up before the second attempt, nothing is charged, and there is no
+        // third attempt.
         let mut readings = readings.iter();
         planned
             .retain(|_| readings.next().is_some_and(|reading| reading.admission == Admission::Now));
@@ -57,10 +58,10 @@ impl<S: Store> Limiter<S> {
         Ok(Completion::Overrun)
     }
 
-    /// Refunds everything that `receipt` charged in windows that have not ended.
+    /// Refunds the charges of `receipt` in windows that have not ended.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; the charges then remain.
+    /// [`StoreError`] if the store does not answer. The charges then remain.
     pub async fn refund(&self, receipt: Receipt) -> Result<(), StoreError> {
         self.refund_at(self.now(), receipt).await
     }
@@ -95,7 +96,7 @@ impl<S: Store> Limiter<S> {
     /// from now.
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; the permits then expire as before.
+    /// [`StoreError`] if the store does not answer. The permits then expire at their previous time.
     pub async fn renew(&self, receipt: &Receipt) -> Result<(), StoreError> {
         if receipt.is_empty() {
             return Ok(());

@@ -1,5 +1,5 @@
-//! How long requests hold their permits. This time is the wait that is suggested to a client that
-//! found no free permit.
+//! The mean time for which requests hold their permits. The limiter suggests this time as the wait
+//! to a client that found no free permit.
 //!
 //! A concurrency limit has no reset: a permit becomes free when a request ends, and the time of
 //! that end cannot be computed. The store returns the time at which a permit expires. That time is
@@ -11,25 +11,27 @@ use tollgate_core::{Admission, Algorithm, Evaluation, Limit, Millis, Timestamp};
 
 use crate::receipt::Receipt;
 
-/// The most concurrency limits with recorded hold times. If two limits have the same slot, the
-/// limit that was recorded last replaces the other.
+/// The most concurrency limits with recorded hold times. If two limits share an entry of the table,
+/// the limit that was recorded last replaces the other.
 const SLOTS: usize = 64;
 
-/// The shortest suggested wait. It is also the wait of a limit with unknown hold times.
+/// The shortest suggested wait, and the wait that is suggested if the hold times of a limit are
+/// unknown.
 const MIN_WAIT: Millis = Millis::from_secs(1);
 
-/// An observed hold time moves the mean by one part in `WEIGHT` of their difference.
+/// The weight of the moving mean: each observed hold time moves the mean by 1/`WEIGHT` of the
+/// difference between the hold time and the mean.
 const WEIGHT: u64 = 8;
 
 /// The mean hold time of permits, for each concurrency limit.
 ///
-/// The slots are updated without a lock. A lost update changes only an estimate.
+/// The entries of the table are updated without a lock. A lost update changes only an estimate.
 #[derive(Debug)]
 pub(crate) struct HoldTimes(Box<[Slot]>);
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// The digest of the limit's name; 0 if the slot is empty.
+    /// The digest of the limit's name, or 0 if the table entry is empty.
     limit: AtomicU64,
     mean_millis: AtomicU64,
 }
@@ -61,8 +63,8 @@ impl HoldTimes {
         slot.mean_millis.store(mean, Ordering::Relaxed);
     }
 
-    /// Replaces the wait of each concurrency limit that refused by the limit's mean hold time, at
-    /// least 1 s. The new wait never ends later than the permits expire.
+    /// Suggests a wait to the client for each concurrency limit that refused: the limit's mean hold
+    /// time, at least 1 s. The suggested wait never ends later than the permits expire.
     pub(crate) fn suggest_waits(&self, evaluation: &mut Evaluation) {
         let now = evaluation.now;
         for status in &mut evaluation.statuses {

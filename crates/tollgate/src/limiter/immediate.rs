@@ -1,4 +1,4 @@
-//! Decisions without a future. They use the memory of earlier decisions again.
+//! Decisions without a future, which reuse the memory of earlier decisions.
 
 use smallvec::SmallVec;
 use tollgate_core::charge::{Charge, ChargeId, Operation};
@@ -22,7 +22,7 @@ pub struct Workspace {
     answer: Answer,
 }
 
-/// The answer to the charges of one request. The next answer uses the same memory again.
+/// The answer to the charges of one request. The memory of an answer is reused for the next answer.
 #[derive(Debug, Default)]
 pub struct Answer {
     id: ChargeId,
@@ -40,14 +40,15 @@ pub struct ImmediateDecision<'w> {
 }
 
 impl<S: ImmediateStore> Limiter<S> {
-    /// Makes the same decision as [`check`](Self::check), without a future, in the memory of
+    /// Makes the same decision as [`check`](Self::check) without a future, in the memory of
     /// `workspace`.
     ///
-    /// Returns `None`, with nothing charged, if the decision needs more than one call of the store
-    /// or a step that this function lacks. Call [`check`](Self::check) then. The causes are: a rule
-    /// in shadow mode or with charges on completion, a limit with a candidate, a limit that is not
-    /// enforced for every subject, an override, an ambiguous request, a policy that charges all
-    /// matching rules, and an observer or a tracer of the limiter.
+    /// Returns `None` and charges nothing if the decision needs more than one store call, or
+    /// something that only [`check`](Self::check) does. Call [`check`](Self::check) in this case.
+    /// The causes are: a rule in shadow mode or with charges on completion, a limit with a
+    /// candidate, a limit that is not enforced for every subject, an override, an ambiguous
+    /// request, a policy that charges all matching rules, and an observer or a tracer of the
+    /// limiter.
     ///
     /// Allocates nothing if the workspace was used before for a request with as many limits, and if
     /// the store already has state of the subject.
@@ -97,7 +98,7 @@ impl<S: ImmediateStore> Limiter<S> {
     /// [`plan_plain`](tollgate_core::Policy::plan_plain), and must not contain a charge that is
     /// reserved or made on completion.
     ///
-    /// Returns `None`, with nothing charged, if an override, an observer or a tracer of the limiter
+    /// Returns `None` and charges nothing if an override, an observer or a tracer of the limiter
     /// needs [`decide`](Self::decide).
     ///
     /// # Errors
@@ -155,8 +156,8 @@ impl Answer {
         self.source
     }
 
-    /// Returns the receipt of the charges `planned`, to which this is the answer. Returns `None` if
-    /// nothing was charged.
+    /// Returns the receipt of the charges `planned`, or `None` if nothing was charged. `planned`
+    /// must be the charges that this answer is for.
     #[must_use]
     pub fn receipt(&self, planned: &[PlannedCharge]) -> Option<Receipt> {
         if self.readings.iter().any(|reading| reading.admission != Admission::Now) {

@@ -66,7 +66,7 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Returns the status of every visible limit that is enforced for the client of a request,
-    /// whatever the path of the limit's rule. Charges nothing.
+    /// including the limits of rules that match only other paths. Charges nothing.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -79,7 +79,8 @@ impl<S: Store> Limiter<S> {
         async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
     }
 
-    /// Returns the visible limits that are enforced for the client of a request.
+    /// Returns the visible limits that are enforced for the client of a request, including the
+    /// limits of rules that match only other paths.
     pub(super) fn status_plan(
         &self,
         now: Timestamp,

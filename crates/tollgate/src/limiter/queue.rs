@@ -2,9 +2,9 @@
 //! arrival.
 //!
 //! Every node has its own queues, one for each subject of a concurrency limit. Only the first
-//! request of a queue queries the store. It does so when a request on the same node frees a slot,
-//! and every [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore
-//! does not depend on the length of the queue.
+//! request of a queue queries the store: when a request on the same node frees a slot, and every
+//! [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does not
+//! depend on the length of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ impl<S: Store> Limiter<S> {
         self.queues.queued.load(Ordering::Relaxed)
     }
 
-    /// Sends all of `planned` to the store. If the store refuses only because slots are missing,
-    /// the request waits in a queue, at most for the time that `queue` allows.
+    /// Sends all of `planned` to the store. If the store refuses only because no slot is free, the
+    /// request waits in a queue, at most for the time that `queue` allows.
     pub(super) async fn apply_queued(
         &self,
         now: Timestamp,
@@ -72,8 +72,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Waits until the request is the first of the queue, and then until a slot is free. When its
-    /// time is over, the request queries the store once more, even if it is not the first.
+    /// Waits until the request is the first of the queue, and then until a slot is free. When the
+    /// allowed waiting time ends, the request queries the store once more, even if other requests
+    /// are before it in the queue.
     async fn wait_for_slot(
         &self,
         ticket: &Ticket<'_>,
@@ -160,7 +161,7 @@ struct Ticket<'l> {
 }
 
 impl Queues {
-    /// Notifies the first request of each queue for a slot that `receipt` freed.
+    /// Notifies the first request of each queue that waits for a slot that `receipt` freed.
     pub(super) fn slots_freed(&self, receipt: &Receipt) {
         // A request that joins a queue after this line queries the store after the slot was freed.
         if self.queued.load(Ordering::SeqCst) == 0 {

@@ -1,4 +1,4 @@
-//! Redeems receipts: a client received a receipt as a sealed text, and presents this text later.
+//! Redeems receipts. A client that received a receipt as a sealed text presents this text later.
 
 use std::fmt;
 use std::sync::Arc;
@@ -20,14 +20,14 @@ pub struct Redeemed {
     /// The limits that the receipt charged and that the policy still has. Empty if the receipt has
     /// expired.
     pub limits: Vec<Refunded>,
-    /// The effect of the receipt.
+    /// Whether the receipt refunded charges.
     pub outcome: Outcome,
 }
 
-/// The effect of a receipt.
+/// Whether redeeming a receipt refunded charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receipt refunded its charges, or the remaining part of them.
+    /// The receipt refunded its charges, except for units that had been refunded before.
     Refunded,
     /// No effect: the receipt was refunded before, its windows have ended, or it contains no
     /// charge.
@@ -63,8 +63,8 @@ impl<S: Store> Limiter<S> {
     /// no further effect.
     ///
     /// # Errors
-    /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer; the
-    /// receipt can then be redeemed again.
+    /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer. In the
+    /// second case the receipt can be redeemed again.
     pub async fn redeem_at(&self, now: Timestamp, text: &str) -> Result<Redeemed, RedeemError> {
         let policy = self.policy();
         let opened = self.open(text, &policy)?;
@@ -72,9 +72,10 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Refunds those charges in the `text` of a receipt that the policy refunds after a response
-    /// with `status`. The statuses of the limit apply, otherwise those of the rule, otherwise those
-    /// of the policy. The request has ended, so its permits are released. If this call refunds a
-    /// limit, a later refund of the same receipt has no further effect on the limit.
+    /// with `status`. The refundable status codes are those of the limit. If the limit has none,
+    /// those of the rule apply; if the rule has none, those of the policy. The request has ended,
+    /// so its permits are released. If this call refunds a limit, a later refund of the same
+    /// receipt has no further effect on the limit.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at). The receipt of a reservation is an error too.

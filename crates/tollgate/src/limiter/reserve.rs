@@ -40,8 +40,8 @@ pub struct Settled {
 pub struct SettledLimit {
     /// The refunded units, as a whole number. 0 if the window has ended.
     pub refunded: u64,
-    /// The units that were charged beyond the reservation, as a whole number, as far as the
-    /// capacity and the overdraft of the limit allow.
+    /// The units that were charged beyond the reservation, as a whole number. The capacity and the
+    /// overdraft of the limit bound this number.
     pub added: u64,
     /// The status of the limit for a request that costs one unit.
     pub status: LimitStatus,
@@ -54,9 +54,11 @@ pub struct Extended {
     pub policy: Arc<Revision>,
     /// Whether the reservation was still open on every limit.
     pub outcome: HoldOutcome,
-    /// The earliest time at which a limit releases the reservation, if it was open on every limit.
+    /// The earliest time at which a limit releases the reservation, if the reservation was open on
+    /// every limit.
     pub until: Timestamp,
-    /// The new text of the receipt, to be used from now on. The old text expires at its own end.
+    /// The new text of the receipt, which the client must use from now on. The old text remains
+    /// valid only until the previous end of the reservation.
     pub receipt: Option<String>,
     /// The status of each limit.
     pub statuses: Vec<LimitStatus>,
@@ -64,14 +66,14 @@ pub struct Extended {
 
 impl<S: Store> Limiter<S> {
     /// Replaces the reserved amounts of `receipt` by the real cost. `real` receives a limit and its
-    /// reserved amount, and returns the real cost on this limit. If this cost is less than the
-    /// reserved amount, the rest is refunded. If this cost is more, the excess is charged now. An
-    /// excess for which the limit has no room is carried over, as
+    /// reserved amount, and returns the real cost on this limit. If the real cost is less than the
+    /// reserved amount, the rest is refunded. If the real cost is more, the excess is charged now.
+    /// An excess that does not fit into the limit is carried over, as
     /// [`settle_metered_at`](Self::settle_metered_at) does.
     ///
     /// # Errors
-    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer. The
-    /// reservation then expires at its previous end.
+    /// [`RedeemError`] if the receipt is not the receipt of a reservation, or if the store does not
+    /// answer. In the second case the reservation still expires at its previous end.
     pub async fn settle(
         &self,
         receipt: Receipt,
@@ -101,8 +103,8 @@ impl<S: Store> Limiter<S> {
     /// as each limit allows. Never shortens the reservation.
     ///
     /// # Errors
-    /// [`RedeemError`] if the receipt is not of a reservation, or if the store does not answer; the
-    /// text can then be used again.
+    /// [`RedeemError`] if the receipt is not the receipt of a reservation, or if the store does not
+    /// answer. In the second case the text can be used again.
     pub async fn extend_at(
         &self,
         now: Timestamp,

@@ -10,12 +10,12 @@ use super::Limiter;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports, as far as
-    /// `settlement` keeps this cost. If a meter reports no cost, the reserved amount is charged.
-    /// Settling the same receipt again has no further effect.
+    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports, reduced to
+    /// the units that `settlement` keeps. If a meter reports no cost, the reserved amount is
+    /// charged. Settling the same receipt again has no further effect.
     ///
-    /// A cost for which the limit has no room is carried over: this limiter charges it before its
-    /// next decisions on the same subject. A node carries over costs for at most
+    /// A cost that does not fit into the limit is carried over: this limiter charges the rest
+    /// before its next decisions on the same subject. A node carries over costs for at most
     /// [`MAX_UNPAID`](super::MAX_UNPAID) pairs of a limit and a subject.
     ///
     /// # Errors
@@ -51,8 +51,10 @@ impl<S: Store> Limiter<S> {
         Ok(())
     }
 
-    /// Extends the reservation of `reserved`, as far as each limit allows.
+    /// Extends the reservation of `reserved`. On each limit, the reservation gets the latest end
+    /// that the limit allows.
     ///
+    /// # Errors
     /// [`StoreError`] if the store does not answer. The reservation then expires at its previous
     /// end.
     pub async fn hold_on(&self, reserved: &Receipt) -> Result<(), StoreError> {

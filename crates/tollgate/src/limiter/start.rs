@@ -1,8 +1,8 @@
-//! Starts a request. A server in front of a service calls the limiter twice for each request, and
-//! this is the first call.
+//! Starts a request. For each request, a server in front of a service calls the limiter when the
+//! request arrives and again when the response is known. This module has the call on arrival.
 //!
-//! Before any limit is charged, the call answers the status path, refuses ambiguous requests and
-//! sheds load. The decision on the limits follows.
+//! Before any limit is charged, the call answers requests to the status path, refuses ambiguous
+//! requests and sheds load. For any other request, the call makes the decision on the limits.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) enum Started<H> {
     Status(Result<Evaluation, StoreError>),
     /// The request can be read in more than one way, and is refused. Nothing was charged.
     Ambiguous(Ambiguity),
-    /// The request is shed. Nothing was charged.
+    /// Load shedding refused the request. Nothing was charged.
     ShedDecision(ShedDecision),
     /// The limiter decided on the request. The first value holds the permits of the request.
     Decided(H, Decision),
@@ -67,8 +67,8 @@ impl<S: Store> Limiter<S> {
     /// Starts a request: answers the status path, refuses an ambiguous request, sheds load, or
     /// decides. Reads the clock and the policy once. Reserves the [metered](Reservation::Metered) limits.
     ///
-    /// `hold` creates a guard for the permits of an admitted request. The guard releases them when
-    /// the request is refused, or when this future is dropped.
+    /// `hold` creates a guard for the permits of an admitted request. The guard releases the
+    /// permits when the request is refused, or when this future is dropped.
     pub(crate) fn start<H: Send, F>(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -116,11 +116,11 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Admits a request of `priority`, or sheds the request, as `policy` says. Charges no limit:
-    /// call [`decide`](Self::decide) next, with the same policy.
+    /// Admits or sheds a request of `priority`, according to `policy`. Charges no limit: call
+    /// [`decide`](Self::decide) next, with the same policy.
     ///
     /// Checks the load of this node first, and then the number of requests in flight on all nodes,
-    /// which takes one store call. If the store does not answer, the fallback decides; without a
+    /// which takes one store call. If the store does not answer, the fallback decides. Without a
     /// fallback the request is admitted.
     ///
     /// # Errors
@@ -139,8 +139,8 @@ impl<S: Store> Limiter<S> {
             .map(|fleet| (fleet.mode.max(unenforced(SheddingTarget::Fleet)), fleet));
         let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
         let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
-        // If the policy does not bound the load of a node, no request waits for the lock of this
-        // load.
+        // Without a bound on the load of a node in the policy, the request must not wait for the
+        // lock that protects the load's state.
         let is_bounded = policy.shedding().worker().is_some();
         let worker = if is_bounded { unenforced(SheddingTarget::Worker) } else { ShedMode::Off };
         async move {
@@ -151,8 +151,8 @@ impl<S: Store> Limiter<S> {
             let Some((mode, planned)) = fleet else {
                 return Ok(AdmissionPermits { slot, fleet: None });
             };
-            // This future is boxed, so it does not enlarge the outer future if the fleet's requests
-            // are not limited.
+            // This future is boxed to keep the outer future small for policies that do not limit
+            // the fleet's requests.
             let fleet = Box::pin(self.enter_fleet(now, mode, planned, priority)).await?;
             Ok(AdmissionPermits { slot, fleet })
         }
@@ -197,8 +197,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Measures the delay of the tasks of this runtime, and updates the load of the node while no
-    /// requests arrive. Spawn this future if the policy sheds by the load of a node. It never
-    /// returns. It measures nothing while the policy does not shed load.
+    /// requests arrive. Spawn this future if the policy sheds by the load of a node. The future
+    /// never completes. While the policy does not shed load, nothing is measured.
     pub async fn watch_load(self: Arc<Self>) {
         loop {
             if !self.worker.is_watched() {

@@ -1,5 +1,5 @@
-//! Unpaid costs: a settlement could not charge them because the limit was full, so they are charged
-//! later.
+//! Unpaid costs: costs that a settlement could not charge because the limit was full. The limiter
+//! charges them later.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,15 +16,15 @@ use crate::receipt::{Receipt, new_charge_id};
 /// pair replaces the oldest pair.
 pub const MAX_UNPAID: usize = 4_096;
 
-/// The time after which the reservation expires that charges an unpaid cost, if its settlement is
-/// lost.
+/// The lifetime of the reservation with which an unpaid cost is charged. The reservation expires
+/// after this time if its settlement is lost.
 const HOLD: Millis = Millis::from_secs(1);
 
 /// The unpaid costs of this node, by limit and subject.
 ///
-/// A client can reserve less than its request costs. The settlement charges the rest as far as the
-/// limit and its overdraft allow. The remaining cost is charged before the next decisions on the
-/// same subject, in one window after another, until the whole cost is paid.
+/// A client can reserve less than its request costs. The settlement charges as much of the rest as
+/// the limit and its overdraft allow. The remaining cost is charged before the next decisions on
+/// the same subject, in one window after another, until the whole cost is paid.
 #[derive(Debug, Default)]
 pub(super) struct UnpaidCosts {
     table: Mutex<HashMap<Key, Unpaid>>,
@@ -78,7 +78,7 @@ impl UnpaidCosts {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Records the units that `charges`, the settlement of `receipt`, did not charge.
+    /// Records the units of `receipt` that its settlement `charges` could not charge.
     pub(super) fn carry_over(
         &self,
         now: Timestamp,
@@ -96,7 +96,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have room now.
+    /// Charges the unpaid costs of the subjects of `planned`, up to the units that the limits have
+    /// left.
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
         for PlannedCharge { limit, subject, .. } in &planned {
             let Some(unpaid) = self.unpaid.take(limit, subject) else { continue };
@@ -109,7 +110,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Charges at most `cost`: as many units as the limit and its overdraft have left. Returns the
-    /// number of charged units. If the store's answer is lost, its units are charged again later.
+    /// number of charged units. If the store's answer is lost, the limiter charges the same units
+    /// again later.
     async fn charge_up_to(
         &self,
         now: Timestamp,

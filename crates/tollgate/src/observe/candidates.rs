@@ -4,21 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decision::CandidateOutcome;
 
-/// Requests that a limit and its candidate both evaluated.
+/// The numbers of requests that a limit and its candidate both evaluated, by the two results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CandidateCounts {
-    /// The limit admitted, and the candidate would have admitted.
+    /// Requests that the limit admitted and that the candidate would have admitted.
     pub both_admit: u64,
-    /// The limit refused, and the candidate would have refused.
+    /// Requests that the limit refused and that the candidate would have refused.
     pub both_refuse: u64,
-    /// The limit refused, and the candidate would have admitted.
+    /// Requests that the limit refused and that the candidate would have admitted.
     pub only_live_refuses: u64,
-    /// The limit admitted, and the candidate would have refused.
+    /// Requests that the limit admitted and that the candidate would have refused.
     pub only_candidate_refuses: u64,
 }
 
 impl CandidateCounts {
-    /// Counts one request.
+    /// Counts one request by the results of the limit and the candidate.
     pub fn add(&mut self, outcome: &CandidateOutcome) {
         *match (outcome.live.is_refusal(), outcome.candidate.is_refusal()) {
             (false, false) => &mut self.both_admit,

@@ -16,7 +16,7 @@ pub struct Completions {
     lost: AtomicU64,
 }
 
-/// Charges on completion, by result.
+/// The numbers of charges on completion, by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CompletionCounts {
     /// Charges on completion that charged every limit.
@@ -24,7 +24,8 @@ pub struct CompletionCounts {
     /// Charges on completion for which other requests had filled a limit while the request was in
     /// flight.
     pub overrun: u64,
-    /// Charges on completion that the store did not answer. It is unknown whether they were made.
+    /// Charges on completion for which the store did not answer. The store may have made such a
+    /// charge or not.
     pub lost: u64,
 }
 

@@ -40,7 +40,7 @@ pub enum Decider {
     Failure,
 }
 
-/// The number of decisions of one kind for each decider, in the order of [`Decider::ALL`].
+/// The number of decisions with the same result, for each decider in the order of [`Decider::ALL`].
 pub type ByDecider = [u64; Decider::ALL.len()];
 
 /// The counts of one limit.
@@ -102,8 +102,8 @@ impl Decisions {
         }
     }
 
-    /// Returns the number of all decisions by decider: first the decisions that admitted the
-    /// request, then those that refused it.
+    /// Returns two lists with the number of decisions by decider: the decisions that admitted the
+    /// request, and the decisions that refused the request.
     #[must_use]
     pub fn totals(&self) -> (ByDecider, ByDecider) {
         (read(&self.whole.admitted), read(&self.whole.refused))

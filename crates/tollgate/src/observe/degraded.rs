@@ -24,7 +24,7 @@ pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 #[derive(Debug)]
 pub struct Degraded {
     rows: ArcSwap<Vec<Arc<Row>>>,
-    /// Decisions of rules that the policy does not have.
+    /// The counts of decisions by rules that the policy does not have.
     others: [AtomicU64; CAUSES],
     lines: [Line; CAUSES],
 }
@@ -146,8 +146,8 @@ impl Line {
     pub(super) fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
-        // The absolute difference counts: otherwise a clock that is set back would suppress the log
-        // until the clock has caught up.
+        // The comparison uses the absolute difference. With a signed difference, a clock that is
+        // set back would suppress the log until the clock has caught up.
         let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
         if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {
@@ -158,7 +158,7 @@ impl Line {
     }
 }
 
-/// The reasons, known to this version, why a store does not answer.
+/// The store errors that this version distinguishes.
 const ERRORS: [StoreError; 4] =
     [StoreError::Full, StoreError::Unavailable, StoreError::TimedOut, StoreError::Corrupt];
 
@@ -166,7 +166,7 @@ const ERRORS: [StoreError; 4] =
 /// `on_failure`.
 const CAUSES: usize = 2 + 2 * ERRORS.len();
 
-/// Returns the index of the cause; `None` if the store decided.
+/// Returns the index of the cause, or `None` if the store decided.
 fn cause(source: DecisionSource) -> Option<usize> {
     match source {
         DecisionSource::Store => None,

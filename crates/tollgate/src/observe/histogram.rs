@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use crate::clock::Stopwatch;
 
-/// The upper bounds of the buckets, in microseconds. They range from a decision within this process
-/// to a decision that waited for a distant store. Durations above the highest bound are counted in
-/// one more bucket.
+/// The upper bounds of the buckets, in microseconds. The lowest bounds are for decisions within
+/// this process, the highest for decisions that waited for a distant store. Durations above the
+/// highest bound are counted in one more bucket.
 pub const DURATION_BUCKETS: [u64; 14] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 15_000, 25_000, 50_000, 100_000, 250_000,
     1_000_000,

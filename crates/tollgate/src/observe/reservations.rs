@@ -17,9 +17,9 @@ use crate::decision::Decision;
 /// A request that holds units of two limits counts twice. Another node can end a permit or
 /// reservation that this node opened. A permit or reservation can also expire, which no node
 /// observes. Over all nodes, the number opened minus the numbers settled and released is the number
-/// open now plus the number expired. The rows are those of [`Decisions`](super::Decisions), and two
-/// more for the limits by which the fleet sheds load. A charge that opens and ends nothing costs
-/// one comparison.
+/// open now plus the number expired. The observer has the same rows as
+/// [`Decisions`](super::Decisions), and two more for the limits by which the fleet sheds load. A
+/// charge that opens and ends nothing costs one comparison.
 #[derive(Debug)]
 pub struct Reservations {
     rows: ArcSwap<Rows<Row>>,
@@ -39,8 +39,8 @@ pub struct ReservationCounts {
     /// Permits and reservations that this node tried to end after they had expired or had been
     /// ended already.
     pub late: u64,
-    /// Permits and reservations that could not be ended because the store did not answer. They
-    /// expire.
+    /// Permits and reservations that could not be ended because the store did not answer. The store
+    /// ends such a permit or reservation when it expires.
     pub unanswered: u64,
 }
 
@@ -92,8 +92,8 @@ impl Observer for Reservations {
     }
 }
 
-/// Returns whether a charge of the call was refused. Then no charge of the call was made, because a
-/// call makes all of its charges or none.
+/// Returns whether a charge of the call was refused. If one charge was refused, no charge of the
+/// call was made, because a call makes all of its charges or none.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     let mut both = charges.iter().zip(readings.iter());
     both.any(|(charge, reading)| {

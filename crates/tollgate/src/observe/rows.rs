@@ -45,7 +45,8 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows: Vec::new(), by_name: Vec::new(), other, pools }.extended(policy)
     }
 
-    /// Returns these rows, and adds rows for the limits of `policy`, which are then in force.
+    /// Returns a copy of these rows with rows for the limits of `policy` added. In the copy, the
+    /// limits of `policy` are in force.
     pub(super) fn extended(&self, policy: &Policy) -> Self {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
@@ -71,9 +72,9 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows, by_name, other: Arc::clone(&self.other), pools: self.pools }
     }
 
-    /// Returns the row of `limit`. If `limit` is not in the policy in force, its row is found by
-    /// its name: such a limit came with a request, from an override, or from a policy that was just
-    /// replaced.
+    /// Returns the row of `limit`. If `limit` is not in the policy in force, the row is found by
+    /// the name of `limit`. Such a limit comes from a request, from an override, or from a policy
+    /// that was just replaced.
     pub(super) fn row(&self, limit: &Limit) -> &R {
         let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
@@ -92,7 +93,8 @@ impl<R: Default> Rows<R> {
     }
 }
 
-/// Returns the index of `name` in the list sorted by name, or the index at which to insert it.
+/// Returns the index of `name` in the list sorted by name, or, as an error, the index at which to
+/// insert `name`.
 fn place<R>(by_name: &[(Box<str>, R)], name: &str) -> Result<usize, usize> {
     by_name.binary_search_by(|(other, _)| (**other).cmp(name))
 }

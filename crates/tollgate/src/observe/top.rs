@@ -17,13 +17,13 @@ use super::Observer;
 use super::rows::{Pools, Rows};
 use crate::decision::Decision;
 
-/// The length of a counting period. A ranking covers the running period and the one before it.
+/// The length of a counting period. A ranking covers the running period and the previous period.
 pub const TOP_PERIOD: Millis = Millis::from_secs(300);
 
 /// The number of parts into which the subjects of a limit are divided. Each part has its own lock.
 pub const TOP_STRIPES: usize = 4;
 
-/// The most subjects that are stored for one limit, for each kind of weight and each period.
+/// The most subjects that are stored for one limit, for each [`RankBy`] and each period.
 pub const TOP_SUBJECTS: usize = TOP_STRIPES * space_saving::COUNTERS;
 
 /// The weight by which subjects are ranked.
@@ -36,13 +36,14 @@ pub enum RankBy {
     Refused,
 }
 
-/// Ranks the subjects of each limit that this node's recent decisions charged most or refused most.
+/// Ranks the subjects of each limit by the units that this node's recent decisions charged or
+/// refused.
 ///
 /// The ranking is a bounded sketch, [Space-Saving](https://doi.org/10.1007/978-3-540-30570-5_27).
-/// It stores at most [`TOP_SUBJECTS`] subjects for each limit, kind of weight and period, whatever
-/// the traffic is. A hash that clients cannot guess divides the subjects into four stripes. The
-/// sketch contains every subject with more than a 32nd of the weight of its stripe. The rows of
-/// limits are those of [`Decisions`](super::Decisions).
+/// At any traffic, the sketch stores at most [`TOP_SUBJECTS`] subjects for each limit, [`RankBy`]
+/// and period. A hash that clients cannot guess divides the subjects into four stripes. The sketch
+/// contains every subject with more than a 32nd of the weight of its stripe. The observer has the
+/// same rows of limits as [`Decisions`](super::Decisions).
 ///
 /// For each limit that a decision charged, or that refused the request, the decision costs one hash
 /// of the subject and one short lock. Only subjects of the same limit and stripe share a lock.
@@ -63,10 +64,11 @@ pub struct TopOfLimit {
     pub subjects: Vec<TopSubject>,
 }
 
-/// A heavy subject.
+/// A subject with its weight: the units that the subject was charged or refused, as [`RankBy`]
+/// selects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopSubject {
-    /// The subject, in the form in which stores receive it.
+    /// The subject, encoded as stores receive it.
     pub subject: Subject,
     /// The upper bound of the subject's weight, in units.
     pub units: u64,
@@ -84,16 +86,17 @@ impl Top {
         Self { rows, hasher, began }
     }
 
-    /// Returns the time from which a ranking at `now` counts: the start of the period before the
-    /// running one, or the start of the observer.
+    /// Returns the time from which a ranking at `now` counts: the start of the previous period, or
+    /// the start of the observer if the observer started later.
     #[must_use]
     pub fn since(&self, now: Timestamp) -> Timestamp {
         let before = period(now).saturating_sub(1);
         Timestamp::from_millis(before.saturating_mul(TOP_PERIOD.get())).max(self.began)
     }
 
-    /// Returns the `count` heaviest subjects of each limit at `now`, or only those of `limit`.
-    /// Limits without subjects are left out. The limits are in the order in which they were added.
+    /// Returns the `count` heaviest subjects of each limit at `now`, or only of the limit `limit`.
+    /// Limits without subjects are left out. The limits are in the order in which they came into
+    /// force.
     #[must_use]
     pub fn ranked(
         &self,
@@ -174,7 +177,8 @@ impl Row {
     }
 }
 
-/// A part of the subjects of a limit, with their weights in two periods.
+/// One of the stripes into which the subjects of a limit are divided, with the weights of the
+/// subjects in two periods.
 #[derive(Debug, Default)]
 struct Stripe {
     period: u64,
@@ -188,13 +192,13 @@ impl Stripe {
         self.running.add(hash, subject, units);
     }
 
-    /// Returns the subjects of `period` and of the period before.
+    /// Returns the subjects of `period` and of the previous period, with the sums of their weights.
     fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
         let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();
         for WeightedSubject { subject, units, error } in self.running.entries() {
-            // If the earlier period does not store the subject, its weight there may be up to this
-            // bound.
+            // If the sketch of the previous period does not contain the subject, the subject's
+            // weight in that period is at most `missed`.
             let missed = self.before.untracked_weight();
             told.insert(subject, (units.saturating_add(missed), error.saturating_add(missed)));
         }
@@ -202,7 +206,8 @@ impl Stripe {
             (self.before.untracked_weight(), self.running.untracked_weight());
         let unknown = untracked_weight.saturating_add(missed);
         for WeightedSubject { subject, units, error } in self.before.entries() {
-            // If the earlier period stores the subject, its stored weight replaces this bound.
+            // The sketch of the previous period contains the subject, so the stored weight replaces
+            // the bound `missed`.
             let (counted, doubt) = told.entry(subject).or_insert((unknown, unknown));
             *counted = (*counted - missed).saturating_add(*units);
             *doubt = (*doubt - missed).saturating_add(*error);
@@ -215,8 +220,8 @@ impl Stripe {
         told.into_iter().map(subject).collect()
     }
 
-    /// Begins `period` if it is later than the running period. If the clock was set back, nothing
-    /// changes.
+    /// Begins `period` if `period` is later than the running period. If the clock was set back,
+    /// nothing changes.
     fn turn_to(&mut self, period: u64) {
         if period <= self.period {
             return;

@@ -12,10 +12,10 @@ use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, Shed
 /// The newest version of the encoding. An incompatible encoding gets another number.
 const FORM: u8 = 3;
 
-/// The oldest version of the encoding. It cannot represent overrides that apply to all subjects, or
-/// [`Effect::Counted`]. Version 2 cannot represent switches of rules and of load shedding. A table
-/// is written in the oldest version that can represent the table, so nodes with older releases can
-/// read it.
+/// The oldest version of the encoding, which cannot represent overrides that apply to all subjects,
+/// or [`Effect::Counted`]. Version 2 cannot represent switches of rules and of load shedding. A
+/// table is written in the oldest version that can represent the table, so nodes with older
+/// releases can read the table.
 const OLDEST: u8 = 1;
 
 impl OverrideTable {
@@ -33,7 +33,7 @@ impl OverrideTable {
     /// Decodes a table that [`to_bytes`](Self::to_bytes) encoded.
     ///
     /// # Errors
-    /// [`TableError`] if the bytes are anything else.
+    /// [`TableError`] if the bytes are not an encoded table.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, TableError> {
         let (form, mut rest) = bytes.split_first().ok_or(TableError::Garbled)?;
         if !(OLDEST..=FORM).contains(form) {

@@ -25,10 +25,10 @@ pub enum OverrideStoreError {
     Missing,
     /// Every attempt failed, because another node changed the overrides at the same time.
     Contended,
-    /// The store cannot be used; it is unknown whether the change was made.
+    /// The store cannot be used. The change may have been made or not.
     Store(StoreError),
-    /// The store does not answer, and this node already keeps as many changes for the store as it
-    /// can.
+    /// The store does not answer, and this node already keeps the most changes that a node keeps
+    /// for the store.
     LocalFull {
         /// The number of changes that this node keeps.
         changes: usize,

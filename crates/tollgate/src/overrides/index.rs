@@ -16,13 +16,13 @@ use super::{Effect, Override, OverrideTarget, in_order};
 
 /// The overrides that are in force on this node.
 ///
-/// A lookup makes no call to another process. It costs one relaxed load while there are no
-/// overrides. Otherwise it costs a keyed hash of each value of the subject, and one table lookup
-/// for the subject, for each of the subject's values, and for each prefix length of the networks
-/// that have an override.
+/// A lookup makes no call to another process. While there are no overrides, a lookup costs one
+/// relaxed load. Otherwise a lookup costs a keyed hash of each value of the subject, and one table
+/// lookup for the subject, for each of the subject's values, and for each prefix length of the
+/// networks that have an override.
 #[derive(Default)]
 pub struct Overrides {
-    /// Whether there are any overrides. While there are none, a lookup reads nothing else.
+    /// Whether there are any overrides. If this flag is false, a lookup reads nothing else.
     any: AtomicBool,
     index: ArcSwap<Index>,
     /// Locked while a new table is made from the table in force.
@@ -32,11 +32,11 @@ pub struct Overrides {
 /// The effect of an override on a limit.
 #[derive(Clone, Debug)]
 pub(crate) enum ResolvedOverride {
-    /// This limit replaces the policy's limit.
+    /// The given limit replaces the policy's limit.
     Limit(Arc<Limit>),
     /// The limit does not apply.
     Unlimited,
-    /// Every request is refused before this time.
+    /// Every request is refused until the given time.
     Blocked(Timestamp),
     /// The limit counts and does not refuse.
     Counted,
@@ -73,7 +73,8 @@ impl Overrides {
         self.any.store(any, Ordering::Release);
     }
 
-    /// Returns the override that replaces `limit` for `subject` at `now`; `None` if there is none.
+    /// Returns the override that replaces `limit` for `subject` at `now`, or `None` if no override
+    /// does.
     #[must_use]
     pub fn find(
         &self,
@@ -96,7 +97,8 @@ impl Overrides {
     }
 
     /// Returns the override of a rule or of load shedding that is in force at `now` and whose
-    /// target `is_meant` accepts. If several match, returns the latest.
+    /// target `is_meant` accepts. If several overrides match, returns the override that was set
+    /// last.
     pub(super) fn switch(
         &self,
         now: Timestamp,
@@ -115,8 +117,8 @@ impl Overrides {
         !self.any.load(Ordering::Relaxed)
     }
 
-    /// Returns the override of `limit` for `subject` at `now`, and the effect of this override;
-    /// `None` if there is none.
+    /// Returns the override of `limit` for `subject` at `now`, and the effect of this override.
+    /// Returns `None` if there is no such override.
     pub(crate) fn resolve(
         &self,
         limit: &Arc<Limit>,
@@ -170,13 +172,14 @@ impl Entry {
     }
 }
 
-/// Overrides by target. The overrides of one target differ in their limits.
+/// The overrides in force, in one map or list for each kind of target. If a target has several
+/// overrides, the overrides are for different limits.
 #[derive(Debug, Default)]
 struct Index {
     table: Arc<OverrideTable>,
-    /// Indexed by the bytes of veiled subjects.
+    /// The overrides of single subjects, by the bytes of the veiled subject.
     subjects: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
-    /// Indexed by the bytes of veiled pairs.
+    /// The overrides of values, by the bytes of the veiled pair of name and value.
     values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     networks: HashMap<Box<str>, Networks>,
     everybody: Vec<Arc<Entry>>,
@@ -184,7 +187,7 @@ struct Index {
     switches: Vec<Arc<Override>>,
 }
 
-/// The networks of addresses with one name, such as `ip`, in a subject.
+/// The overrides of networks for one name in the subjects' pairs, such as `ip`.
 #[derive(Debug, Default)]
 struct Networks {
     /// The prefix lengths in use. A lookup tries only these prefix lengths.
@@ -256,14 +259,14 @@ impl Index {
     }
 }
 
-/// Parses a value as a network; `None` if the value is neither an address nor a network.
+/// Parses a value as a network. Returns `None` if the value is neither an address nor a network.
 fn network(stored: Stored<'_>) -> Option<Network> {
     let Stored::Clear(bytes) = stored else { return None };
     Network::parse(std::str::from_utf8(bytes).ok()?).ok()
 }
 
-/// Returns, among the overrides of one target, the override of `limit`, or else the override of all
-/// limits.
+/// Returns the override of `limit` among the overrides of one target. If `limit` has no override,
+/// returns the override of all limits.
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
     let lasting = entries
         .iter()

@@ -37,8 +37,8 @@ pub struct ChangeResult {
     pub before: Option<Arc<Override>>,
     /// The table that is in force now.
     pub table: Arc<OverrideTable>,
-    /// If only this node has the change, the error because of which the store does not have it yet.
-    /// The node stores the change when the store answers again.
+    /// The reason why the store does not have the change yet; `None` if the store has the change.
+    /// Until the store answers again and receives the change, only this node has the change.
     pub pending: Option<StoreError>,
 }
 

@@ -34,7 +34,7 @@ impl Overrides {
     }
 
     /// Returns the mode that the overrides of `target` and of [`SheddingTarget::All`] set at `now`.
-    /// If both set a mode, the milder mode applies.
+    /// If both set a mode, the mode that sheds less applies.
     pub(crate) fn shed_mode(&self, target: SheddingTarget, now: Timestamp) -> ShedMode {
         let of = |target| {
             self.shedding_switch(target, now).map_or(ShedMode::Enforce, |said| mode(&said))

@@ -27,8 +27,8 @@ pub struct TableVersion {
 }
 
 impl OverrideTable {
-    /// Creates a table of these overrides in this version; `None` if there are more than
-    /// [`MAX_OVERRIDES`].
+    /// Creates the table of `overrides` with the given version. Returns `None` if there are more
+    /// than [`MAX_OVERRIDES`].
     #[must_use]
     pub fn new(version: TableVersion, overrides: Vec<Arc<Override>>) -> Option<Self> {
         (overrides.len() <= MAX_OVERRIDES).then_some(Self { version, overrides })
@@ -40,14 +40,14 @@ impl OverrideTable {
         self.version
     }
 
-    /// Returns all overrides, the oldest first, including overrides that expired after the last
-    /// change.
+    /// Returns all overrides, the oldest first. The list may contain overrides that have expired
+    /// since the last change.
     #[must_use]
     pub fn overrides(&self) -> &[Arc<Override>] {
         &self.overrides
     }
 
-    /// Returns the override of `target`, unless it has expired at `now`.
+    /// Returns the override of `target`, unless the override has expired at `now`.
     #[must_use]
     pub fn get(&self, target: &OverrideScope, now: Timestamp) -> Option<&Arc<Override>> {
         self.overrides.iter().find(|one| one.target == *target && now < one.expires_at)

@@ -241,8 +241,8 @@ proptest! {
         let table = OverrideTable::new(TableVersion { changes, drawn }, overrides).unwrap();
         let bytes = table.to_bytes();
         prop_assert_eq!(OverrideTable::from_bytes(&bytes), Ok(table));
-        // The bytes of a table that are cut anywhere are another table or an error, and nothing
-        // panics.
+        // If the bytes of a table are cut at any index, they decode to another table or to an
+        // error, without a panic.
         for end in 0..bytes.len() {
             let _ = OverrideTable::from_bytes(&bytes[..end]);
         }

@@ -9,8 +9,8 @@ use tollgate_core::{Algorithm, Millis};
 
 use super::error::QuotaError;
 
-/// The step in which the units of a [sliding](super::Quota::sliding) window expire. A finer
-/// precision needs more memory for each key.
+/// The length of the blocks in which the units of a [sliding](super::Quota::sliding) window expire.
+/// A finer precision needs more memory for each key.
 ///
 /// ```
 /// use std::time::Duration;
@@ -22,7 +22,7 @@ use super::error::QuotaError;
 pub struct Precision(Duration);
 
 impl Precision {
-    /// Creates a precision of `step`, a whole number of milliseconds.
+    /// Creates a precision with blocks of the length `step`, a whole number of milliseconds.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -60,7 +60,7 @@ impl Precision {
     }
 }
 
-/// How a quota is counted.
+/// The algorithm that counts a quota.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Counting {
     TokenBucket { burst: Option<u64> },

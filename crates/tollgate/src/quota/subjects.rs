@@ -4,7 +4,7 @@ use super::Quota;
 
 /// The name of a subject, or several names: `"user"`, `["user", "ip"]`, or `Vec<String>`.
 ///
-/// Tollgate implements the trait for these types; other crates cannot implement it.
+/// Tollgate implements the trait for these types. Other crates cannot implement the trait.
 ///
 /// ```
 /// use tollgate::Quota;
@@ -57,8 +57,8 @@ impl SubjectNames for &[&str] {
     }
 }
 
-/// A quota, and the subjects for which it counts separately, from [`Quota::per`]. A plain [`Quota`]
-/// converts to a `SubjectQuota` with one counter for all requests.
+/// A quota that is counted separately for each value of its subjects. Created by [`Quota::per`]. A
+/// plain [`Quota`] converts to a `SubjectQuota` with one counter for all requests.
 ///
 /// ```
 /// use tollgate::{Quota, SubjectQuota};

@@ -27,7 +27,8 @@ pub(super) fn refund(admitted: &Admitted, index: usize) -> Operation {
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
 }
 
-/// Returns the id of a charge on `limit`. Only a permit is found again by its id.
+/// Returns the id of a charge on `limit`. Only a permit needs a unique id, because only permits are
+/// later found by their ids.
 #[inline]
 fn id_of(limit: &Limit) -> ChargeId {
     match limit.algorithm() {
@@ -96,7 +97,8 @@ impl<S> RateLimiter<S> {
         self.limits.iter().enumerate().map(charge).collect()
     }
 
-    /// Returns the status on the limit that matters most.
+    /// Returns the status of the limit with the longest wait, or, if no limit is used up, of the
+    /// limit with the smallest share of its units left.
     pub(super) fn status(
         &self,
         now: Timestamp,
@@ -110,9 +112,9 @@ impl<S> RateLimiter<S> {
             .unwrap_or_else(|| Status::unused(&self.limits[0], without_readings, now))
     }
 
-    /// Returns the status on `limit`. If no permit of a `concurrency` limit is free, the wait is
-    /// the observed hold time of permits, and not the time until the longest permit expires: that
-    /// time may be far away although another permit is free soon.
+    /// Returns the status on `limit`. If no permit of a `concurrency` limit is free, the suggested
+    /// wait is the mean time for which permits were held. The time until a permit expires would be
+    /// far too long, because most permits are released earlier.
     #[inline]
     fn status_on(&self, limit: &Limit, reading: &Reading, now: Timestamp) -> Status {
         let status = Status::new(limit, reading, now);

@@ -25,14 +25,14 @@ use super::status::Status;
 pub enum Decision {
     /// The key was charged.
     Admitted(Admitted),
-    /// A limit is used up; the key was not charged.
+    /// A limit has too few units left. The key was not charged.
     Refused(Refused),
 }
 
 /// An admitted charge. Pass this value to [`RateLimiter::refund`](crate::RateLimiter::refund) to
 /// return its units.
 ///
-/// The methods report the status on the limit with the smallest share left.
+/// The methods report the status of the limit that has the smallest share of its units left.
 ///
 /// ```
 /// use std::time::Duration;
@@ -49,13 +49,13 @@ pub struct Admitted {
     pub(super) status: Status,
     pub(super) id: ChargeId,
     pub(super) cost: Cost,
-    /// The positions of the charge, one for each limit in the order of the limits. Empty if the
-    /// store did not answer.
+    /// The window or block in which each limit counted the charge, in the order of the limits.
+    /// Empty if the store did not answer.
     pub(super) positions: SmallVec<[ChargePosition; 1]>,
     pub(super) store_error: Option<StoreError>,
 }
 
-/// A refused charge. The methods report the status on the limit with the longest wait.
+/// A refused charge. The methods report the status of the limit with the longest wait.
 ///
 /// ```
 /// use tollgate::{Decision, Quota, RateLimiter};
@@ -84,7 +84,8 @@ impl Decision {
         matches!(self, Self::Admitted(_))
     }
 
-    /// Converts the decision for use with `?`. [`Refused`] is an error that says when to retry.
+    /// Converts the decision to a `Result`, for use with `?`. A [`Refused`] error states when to
+    /// retry.
     ///
     /// ```
     /// use tollgate::{Quota, RateLimiter, Refused};
@@ -100,7 +101,7 @@ impl Decision {
     /// ```
     ///
     /// # Errors
-    /// [`Refused`] if a limit is used up.
+    /// [`Refused`] if a limit has too few units left.
     pub fn into_result(self) -> Result<Admitted, Refused> {
         match self {
             Self::Admitted(admitted) => Ok(admitted),
@@ -168,8 +169,8 @@ impl Decision {
 macro_rules! numbers {
     ($type:ident) => {
         impl $type {
-            /// Returns the most units that a key can have at once: the quota, or the burst of a
-            /// token bucket.
+            /// Returns the most units that a key can have at the same time: the quota, or the burst
+            /// of a token bucket.
             ///
             /// ```
             /// # use tollgate::{Quota, RateLimiter};

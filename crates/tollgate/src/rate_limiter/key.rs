@@ -12,7 +12,8 @@ use smallvec::SmallVec;
 /// and pairs of them.
 ///
 /// Keys are compared by their bytes. Integers and addresses are written as text, so `42` and `"42"`
-/// are the same key. A pair is never equal to another pair, whatever its parts contain.
+/// are the same key. Two different pairs are always different keys, whatever their elements
+/// contain.
 ///
 /// ```
 /// use tollgate::{Key, Quota, RateLimiter};
@@ -107,7 +108,7 @@ macro_rules! address_keys {
 
 address_keys!(IpAddr, Ipv4Addr, Ipv6Addr);
 
-/// The bytes of a pair are, for example, `5:alice2:42`: each part follows its length.
+/// Encodes a pair as each element after its length, for example `5:alice2:42`.
 impl<A: Key, B: Key> Key for (A, B) {
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R {
         let mut pair = SmallVec::<[u8; 128]>::new();

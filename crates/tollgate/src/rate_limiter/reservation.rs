@@ -12,8 +12,8 @@ use super::decision::{Decision, Refused};
 use super::key::Key;
 use crate::receipt::new_charge_id;
 
-/// Units that are reserved for a key until they are [settled](RateLimiter::settle). A reservation
-/// that is never settled expires, and its units return.
+/// Units that are reserved for a key until they are [settled](RateLimiter::settle). If a
+/// reservation expires before it is settled, its units are returned to the key.
 ///
 /// ```
 /// use std::time::Duration;
@@ -130,8 +130,8 @@ impl Settled {
 }
 
 impl<S: Store + 'static> RateLimiter<S> {
-    /// Reserves `units` of `key` for at most `hold_for`, and for at most five minutes. If a cost is
-    /// known only at the end, reserve an estimate and [settle](Self::settle) the cost.
+    /// Reserves `units` of `key` for the time `hold_for`, but for at most five minutes. If a cost
+    /// is known only at the end, reserve an estimate and [settle](Self::settle) the cost.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -183,7 +183,7 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`StoreError`] if the store does not answer; the reservation then expires.
+    /// [`StoreError`] if the store does not answer. The reservation then expires.
     pub async fn settle(&self, reservation: Reservation, cost: u64) -> Result<Settled, StoreError> {
         let Reservation { subject, id, positions, .. } = reservation;
         if positions.is_empty() {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tollgate_core::{Admission, Limit, Reading, Timestamp};
 
-/// The status of a key on the limit that matters most. This is the limit with the longest wait, or,
-/// if no limit is used up, the limit with the smallest share left.
+/// The status of a key on the limit that matters most: the limit with the longest wait, or, if no
+/// limit is used up, the limit with the smallest share of its units left.
 ///
 /// ```
 /// use tollgate::{Quota, RateLimiter};
@@ -40,8 +40,8 @@ impl Status {
         Self { now, limit: limit.capacity(), used: 0, resets_at: now, admission }
     }
 
-    /// Returns, of two statuses, the status with the longer wait, or else the status with the
-    /// smaller share left.
+    /// Compares two statuses. Returns the status with the longer wait, or, if the waits are equal,
+    /// the status with the smaller share of its units left.
     #[inline]
     pub(super) fn tighter(self, other: Self) -> Self {
         let share = |one: &Self, of: &Self| u128::from(one.remaining()) * u128::from(of.limit);
@@ -53,8 +53,8 @@ impl Status {
         if is_tighter { other } else { self }
     }
 
-    /// Returns the most units that the key can have at once: the quota, or the burst of a token
-    /// bucket.
+    /// Returns the most units that the key can have at the same time: the quota, or the burst of a
+    /// token bucket.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -88,8 +88,8 @@ impl Status {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Returns the time until all used units are free again, if the same charge still fits. If the
-    /// charge does not fit, returns the time until it fits again.
+    /// Returns the time until all used units are available again. If the charge did not fit,
+    /// returns the time until the charge fits.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -100,8 +100,8 @@ impl Status {
         Duration::from_millis(self.resets_at.since(self.now).get())
     }
 
-    /// Returns the time after which a check is admitted if no other charge is made: zero if the
-    /// check fits now, `None` if it never fits. If no permit of a
+    /// Returns the time after which a check is admitted if no other charge is made. The time is
+    /// zero if the check fits now, and `None` if the check never fits. If no permit of a
     /// [concurrent](crate::Quota::concurrent) quota is free, the result is the mean time for which
     /// permits were held, and at least a second.
     ///

@@ -11,8 +11,8 @@ use super::key::Key;
 
 impl<S: Store + 'static> RateLimiter<S> {
     /// Waits until one unit is charged to `key`, for at most `deadline`. Returns at once if the
-    /// wait would be longer than `deadline`. Callers that wait for the same key are admitted in any
-    /// order.
+    /// wait would be longer than `deadline`. If several callers wait for the same key, the order in
+    /// which they are admitted is unspecified.
     ///
     /// Needs a Tokio runtime with a timer.
     ///
@@ -31,7 +31,8 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`Refused`] if the key cannot be admitted before the deadline. Nothing is charged then.
+    /// [`Refused`] if the key cannot be admitted before the deadline. In this case nothing is
+    /// charged.
     pub async fn until_ready<K: Key + ?Sized + Sync>(
         &self,
         key: &K,
@@ -56,7 +57,8 @@ impl<S: Store + 'static> RateLimiter<S> {
     /// ```
     ///
     /// # Errors
-    /// [`Refused`] if the units cannot be charged before the deadline, or never fit.
+    /// [`Refused`] if the units cannot be charged before the deadline, or if a limit can never
+    /// admit so many units.
     pub async fn until_n_ready<K: Key + ?Sized + Sync>(
         &self,
         key: &K,

@@ -1,9 +1,10 @@
-//! Receipts as text that leaves the process: opaque, and invalid if one letter is changed.
+//! The text of a receipt, which a client keeps and presents later. The text is opaque, and invalid
+//! if one character is changed.
 //!
 //! The text is URL-safe base64 of a version and of encrypted data: the charges, and the time until
-//! which they can be refunded. The data are encrypted under the deployment's key
-//! (ChaCha20-Poly1305), so only nodes with this key can read them. The subjects are in the form in
-//! which stores receive them, with credentials as keyed hashes.
+//! which the charges can be refunded. The data are encrypted under the deployment's key
+//! (ChaCha20-Poly1305), so only nodes with this key can read the data. Subjects are encoded as
+//! stores receive them, with credentials as keyed hashes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -160,8 +161,8 @@ impl Entry {
     }
 
     /// Reads one entry. Returns `None` if the entry is incomplete. Returns `Some(None)` if the
-    /// policy no longer has the limit, or counts the limit by another algorithm or in another
-    /// place. The position of the entry then has no meaning.
+    /// policy no longer has a limit with the same algorithm and the same state digest, because the
+    /// position of the entry has no meaning for any other limit.
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [flagged_kind] = take(rest)?;
@@ -240,11 +241,11 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
     Some(*taken)
 }
 
-/// Why a text is not a valid receipt.
+/// The reason why a text is not a valid receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReceiptError {
-    /// The text does not have the form of a receipt.
+    /// The text is not the encoding of a receipt.
     Garbled,
     /// The receipt has a version that this release does not support.
     Version(u8),

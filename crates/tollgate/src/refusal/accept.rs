@@ -5,7 +5,7 @@ use tollgate_core::refusal::RefusalSettings;
 /// The most bytes of the `Accept` field that are read. A longer field counts as absent.
 const MAX_FIELD: usize = 4_096;
 
-/// A body that the limiter can send.
+/// A format of the body of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Offer {
     Problem,
@@ -39,8 +39,9 @@ fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
 }
 
 /// Returns the body that the client prefers. If the policy has only one body, every client receives
-/// this body. If the client prefers several bodies equally, or accepts no body, it receives the
-/// first in this order: JSON of the policy, problem details, JSON, HTML, text.
+/// this body. If the client prefers several bodies equally, or accepts no body, the client receives
+/// the first body in this order: problem details, JSON, HTML, text. If the policy sets a JSON body,
+/// JSON comes before problem details.
 pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer {
     if !is_negotiated(settings) {
         return own(settings).next().unwrap_or(Offer::Problem);

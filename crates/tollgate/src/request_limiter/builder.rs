@@ -202,8 +202,8 @@ impl<O: OpenStore> RequestLimiterBuilder<O> {
         RequestLimiterBuilder { draft, application, store, hash_key }
     }
 
-    /// Sets the key under which credentials and long values are hashed: the same on all nodes that
-    /// share a store. The default is random.
+    /// Sets the key under which credentials and long values are hashed. All nodes that share a
+    /// store need the same key. The default is random.
     ///
     /// ```
     /// # use tollgate::{HashKey, Quota, RateLimiter};
@@ -228,8 +228,8 @@ impl<O: OpenStore> RequestLimiterBuilder<O> {
     /// ```
     ///
     /// # Errors
-    /// [`BuildError`] with every mistake: unknown names, quotas that cannot be counted, patterns
-    /// that match no path, a store that cannot be opened.
+    /// [`BuildError`] with every mistake: unknown names, invalid quotas, patterns that match no
+    /// path, a store that cannot be opened.
     pub fn build(self) -> Result<RequestLimiter<O::Store>, BuildError> {
         let Self { draft, application, store, hash_key } = self;
         let policy = compile(&draft).map_err(BuildError::new)?;

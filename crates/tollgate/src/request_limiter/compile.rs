@@ -166,8 +166,8 @@ fn quoted<'a>(names: impl Iterator<Item = &'a str>) -> String {
     names.map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the settings by which the proxies in `trusted` report the client's address, or adds the
-/// mistakes in `trusted`.
+/// Returns the settings with which the proxies in `trusted` are trusted to report the client's
+/// address. Adds the mistakes in `trusted` to `mistakes`.
 fn forwarding(trusted: &[Box<str>], mistakes: &mut Vec<String>) -> Forwarding {
     let mut networks = Vec::new();
     for text in trusted {

@@ -66,8 +66,9 @@ impl RequestDecision {
         self.0.evaluation.retry_after().map(|wait| Duration::from_millis(wait.get()))
     }
 
-    /// Returns the name of the limit that matters most: the limit with the longest wait, or else
-    /// the limit with the smallest share left. Returns `None` if no limit applies.
+    /// Returns the name of the limit that matters most: the limit with the longest wait, or, if no
+    /// limit refused, the limit with the smallest share of its units left. Returns `None` if no
+    /// limit applies.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -1,4 +1,4 @@
-//! Why a request limiter cannot be built.
+//! The error of a request limiter that cannot be built.
 
 use std::error::Error;
 use std::fmt;
@@ -34,7 +34,8 @@ impl BuildError {
         Self { mistakes: vec![format!("store: {error}")], source: Some(error) }
     }
 
-    /// Returns the mistakes, each with the place, the input and what to do.
+    /// Returns the mistakes. Each message names the limit, rule or setting, the wrong input, and
+    /// what to do.
     ///
     /// ```
     /// # use tollgate::RateLimiter;

@@ -28,14 +28,14 @@ pub trait OpenStore {
     /// The reason why a store cannot be opened.
     type Error: Error + Send + Sync + 'static;
 
-    /// Whether several processes share the store. If they do, credentials need a
+    /// Whether several processes share the store. For a shared store, credentials need a
     /// [key](crate::RequestLimiterBuilder::hash_key) that is the same on every node.
     const IS_SHARED: bool = false;
 
     /// Opens the store for `policy`. Credentials are hashed under `key`.
     ///
     /// # Errors
-    /// An error that says which setting cannot be used, and what to do.
+    /// An error that names the setting that cannot be used, and what to do.
     fn open(self, policy: &Policy, key: &HashKey) -> Result<Self::Store, Self::Error>;
 }
 

@@ -51,7 +51,7 @@ impl Rule {
         Self::default().or_path(pattern)
     }
 
-    /// Matches paths by another pattern too.
+    /// Also matches paths by another pattern.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -124,7 +124,7 @@ impl Rule {
         self
     }
 
-    /// Counts and reports the requests of the rule, but never refuses them.
+    /// Counts and reports the requests of the rule, but never refuses a request.
     ///
     /// ```
     /// # use tollgate::Rule;

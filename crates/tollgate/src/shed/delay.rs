@@ -2,7 +2,7 @@
 
 use tollgate_core::{Millis, Timestamp};
 
-/// The time for which a delay must persist without a break before it counts.
+/// The time for which a delay must persist without a break to count as persistent.
 pub const INTERVAL: Millis = Millis::new(100);
 
 /// The least delay of the last whole [`INTERVAL`]. The delay of a short burst passes within an
@@ -25,7 +25,7 @@ impl PersistentDelay {
         self.least = Some(self.least.map_or(micros, |least| least.min(micros)));
     }
 
-    /// Returns the persistent delay at `now`, in microseconds; 0 if none was observed.
+    /// Returns the persistent delay at `now`, in microseconds, or 0 if no delay was observed.
     pub fn micros(&mut self, now: Timestamp) -> u64 {
         self.turn(now);
         self.persistent.unwrap_or(0)

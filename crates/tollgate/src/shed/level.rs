@@ -3,8 +3,8 @@
 use tollgate_core::policy::Priority;
 use tollgate_core::{Millis, Timestamp};
 
-/// The range of levels of one priority. At its end, all requests of this priority are shed, and no
-/// request of the next priority.
+/// The number of levels for each priority. At the highest level of a priority, all requests of this
+/// priority and of lower priorities are shed, and no request of a higher priority.
 pub const PRIORITY_SPAN: u32 = 1_000;
 
 /// The level at which everything is shed.
@@ -30,10 +30,11 @@ pub const OVERLOAD: u32 = 1_000;
 /// [`OVERLOAD`] the level does not change.
 pub const RECOVERED: u32 = 800;
 
-/// The level of shedding, from 0 to [`MAX_LEVEL`]: [`PRIORITY_SPAN`] for each [`Priority`], the
-/// lowest first. No request of a priority is shed before all requests of the priority below are.
+/// The level of shedding, from 0 to [`MAX_LEVEL`]. Each [`Priority`] has a range of
+/// [`PRIORITY_SPAN`] levels, and the lowest priority has the lowest range. No request of a priority
+/// is shed before all requests of the next lower priority are shed.
 ///
-/// The level changes slowly, whatever the load does:
+/// The level changes slowly, even if the load changes fast:
 ///
 /// - the level rises by at most [`MAX_RISE`] in a [`TICK`], and only while the load is above
 ///   [`OVERLOAD`];
@@ -42,18 +43,18 @@ pub const RECOVERED: u32 = 800;
 /// - so the level turns from rising to falling at most once in [`RECOVERY_TIME`], and a priority
 ///   that was shed completely returns over [`PRIORITY_SPAN`] ÷ [`MAX_FALL`] ticks.
 ///
-/// A `ShedLevel` reads no clock: the caller passes `now`. A clock that jumps ahead raises the level
-/// by one step at most, and after a clock is set back, the current tick begins again.
+/// A `ShedLevel` reads no clock: the caller passes `now`. If the clock jumps ahead, the level rises
+/// by at most [`MAX_RISE`]. If the clock is set back, the current tick begins again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ShedLevel {
     level: u32,
     /// The start of the current tick.
     ticked_at: Timestamp,
-    /// The time since which the load is low.
+    /// The time since which the load is low; `None` if the load is not low.
     eased_since: Option<Timestamp>,
-    /// The debt of each priority, in thousandths of a request. Each request adds the share that is
-    /// to be shed. A request is shed whenever the debt reaches a whole request, so shedding needs
-    /// no randomness.
+    /// The debt of each priority, in thousandths of a request. Each request adds the share of
+    /// requests to shed to the debt. Whenever the debt reaches a whole request, one request is shed
+    /// and subtracted from the debt, so shedding needs no randomness.
     owed: [u32; Priority::ALL.len()],
 }
 
@@ -73,8 +74,8 @@ impl ShedLevel {
         }
         self.ticked_at = self.ticked_at.after(Millis::new(ticks.saturating_mul(TICK.get())));
         if load > OVERLOAD {
-            // The level rises by one step only, because the load of ticks without an update is
-            // unknown.
+            // The load in ticks without an update is unknown, so one update raises the level by at
+            // most `MAX_RISE`.
             self.level = (self.level + MAX_RISE).min(MAX_LEVEL);
         } else if let Some(since) = self.eased_since {
             let calm = now.since(since).get().saturating_sub(RECOVERY_TIME.get()) / TICK.get();

@@ -1,9 +1,9 @@
 //! Load shedding: refuses requests with 503 under overload, so the most important requests are
 //! still served in time.
 //!
-//! There are two shedders, after those of Stripe ("Scaling your API with rate limiters", 2017).
-//! Each has a mode of its own, and one
-//! [`ShedMode`](tollgate_core::policy::shedding::ShedMode) applies to both:
+//! Two shedders decide independently, as in Stripe's design ("Scaling your API with rate limiters",
+//! 2017). Each shedder has its own [`ShedMode`](tollgate_core::policy::shedding::ShedMode), and a
+//! common mode can weaken both:
 //!
 //! - the **fleet** sheds requests that are not critical when they would use the slots that are
 //!   reserved for critical requests: two concurrency limits in the store, which all nodes share;
@@ -12,8 +12,8 @@
 //!   the delay of tasks. A [`ShedLevel`], which rises and falls slowly, sets the share of requests
 //!   that the worker sheds.
 //!
-//! [`Limiter::enter`](crate::Limiter::enter) asks both shedders before any limit is charged.
-//! [`tower::Layer`](crate::tower::Layer) calls this method for every request.
+//! [`Limiter::enter`](crate::Limiter::enter) queries both shedders before any limit is charged.
+//! [`tower::Layer`](crate::tower::Layer) calls `enter` for every request.
 
 mod adaptive;
 mod counts;

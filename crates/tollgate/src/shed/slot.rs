@@ -18,17 +18,17 @@ pub struct InFlightSlot {
     worker: Arc<Worker>,
     /// The number of requests in flight when this request was admitted, including this request.
     in_flight: u32,
-    /// The time since the request was admitted. Once the service has begun the request, the time
-    /// since then.
+    /// The time since the service began the request. If the service has not begun the request, the
+    /// time since the request was admitted.
     since: Stopwatch,
 }
 
 impl Worker {
-    /// Admits a request, or sheds it. Returns `None` if the policy does not shed load, and for a
-    /// request that is admitted only because the mode is shadow mode.
+    /// Admits a request or sheds the request. Returns `None` if the policy does not shed load, and
+    /// for a request that is admitted only because of shadow mode.
     ///
     /// # Errors
-    /// [`ShedDecision`] if the load is too high for its priority.
+    /// [`ShedDecision`] if the load is too high for the priority of the request.
     pub fn enter(
         self: &Arc<Self>,
         now: Timestamp,
@@ -37,8 +37,8 @@ impl Worker {
         self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// Admits a request or sheds it, like [`enter`](Self::enter), in the mode of the settings or in
-    /// the mode `unenforced`, whichever is milder.
+    /// Admits a request or sheds the request, like [`enter`](Self::enter). Applies the mode of the
+    /// settings or the mode `unenforced`, whichever sheds less.
     pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! The load of one node, and which requests it sheds.
+//! The load of one node, and the choice of the requests that the node sheds.
 
 use std::num::NonZeroU32;
 
@@ -13,12 +13,12 @@ use super::decision::{ShedCause, ShedDecision};
 use super::delay::PersistentDelay;
 use super::level::{OVERLOAD, ShedLevel};
 
-/// The multiple of the bound on requests in flight from which on a worker admits only critical
-/// requests, whatever its [`ShedLevel`] is. Requests that arrive while the level still rises
-/// therefore do not pile up.
+/// The multiple of the bound on requests in flight at which a worker begins to shed all requests
+/// except critical requests, at any [`ShedLevel`]. This limit keeps requests from piling up while
+/// the level still rises.
 pub const HARD_LIMIT_FACTOR: u32 = 2;
 
-/// The load of one node, and which requests it sheds.
+/// The load of one node, and the choice of the requests that the node sheds.
 ///
 /// The [`ShedLevel`] sets the share of each priority that is shed. Once the requests in flight
 /// reach [`HARD_LIMIT_FACTOR`] times their bound, all requests except critical requests are shed at
@@ -46,7 +46,7 @@ struct State {
 /// The status of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
-    /// Requests in flight that hold a [`InFlightSlot`](super::InFlightSlot).
+    /// Requests in flight that hold an [`InFlightSlot`](super::InFlightSlot).
     pub in_flight: u32,
     /// The bound on requests in flight, if there is one.
     pub bound: Option<NonZeroU32>,
@@ -55,7 +55,7 @@ pub struct WorkerStatus {
 }
 
 impl Worker {
-    /// Creates a worker that sheds as `shedding` says.
+    /// Creates a worker with the settings `shedding`.
     #[must_use]
     pub fn new(shedding: &Shedding) -> Self {
         let worker = Self::default();
@@ -63,9 +63,9 @@ impl Worker {
         worker
     }
 
-    /// Sheds as `shedding` says from now on. Requests in flight continue. The level stays unless
-    /// `shedding` switches load shedding off. The adaptive bound stays unless `shedding` removes or
-    /// changes it.
+    /// Applies the settings `shedding` from now on. Requests in flight continue. The level stays
+    /// unless `shedding` switches load shedding off. The adaptive bound stays unless `shedding`
+    /// removes or changes the bound.
     pub fn follow(&self, shedding: &Shedding) {
         let mut state = self.state.lock();
         let settings = shedding.worker();
@@ -82,12 +82,13 @@ impl Worker {
         state.settings = settings;
     }
 
-    /// Admits a request, or sheds it, in the mode `override_mode` or the mode of the settings,
-    /// whichever is milder. Returns the number of requests in flight, including this request;
-    /// `None` if this request is not counted. A counted request [leaves](Self::leave) when it ends.
+    /// Admits a request or sheds the request. Applies the mode `override_mode` or the mode of the
+    /// settings, whichever sheds less. Returns the number of requests in flight, including this
+    /// request, or `None` if this request is not counted. A counted request [leaves](Self::leave)
+    /// when the request ends.
     ///
     /// # Errors
-    /// [`ShedDecision`] if the load is too high for its priority.
+    /// [`ShedDecision`] if the load is too high for the priority of the request.
     pub(super) fn admit(
         &self,
         now: Timestamp,
@@ -142,7 +143,7 @@ impl Worker {
         state.in_flight = state.in_flight.saturating_sub(1);
     }
 
-    /// Whether the policy sheds load on this node, also in shadow mode.
+    /// Returns whether the policy sheds load on this node, in any mode except `off`.
     #[must_use]
     pub fn is_watched(&self) -> bool {
         self.state.lock().settings.is_some()
@@ -174,7 +175,8 @@ impl State {
         }
     }
 
-    /// Returns the highest load, in thousandths of its bound, and the kind of this load.
+    /// Returns the load that is highest relative to its bound, in thousandths of the bound, and the
+    /// cause that a refusal reports for this load.
     fn load(&mut self, now: Timestamp, settings: &WorkerShedding) -> (u32, ShedCause) {
         let in_flight = self.bound(settings).map(|bound| {
             (thousandths(u64::from(self.in_flight), u64::from(bound.get())), ShedCause::InFlight)

@@ -1,10 +1,11 @@
-//! Stores that answer in the call itself, without a future.
+//! Stores that answer without a future.
 
 use std::sync::Arc;
 
 use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestamp};
 
-/// A store that answers without a future, into a list that the caller uses again for the next call.
+/// A store that answers without a future. The caller passes a list for the readings, and can reuse
+/// the list for the next call.
 pub trait ImmediateStore: Store {
     /// Applies charges like [`apply`](Store::apply), without a future. Replaces the content of
     /// `readings` by the readings of `charges`, and returns the source of the readings.

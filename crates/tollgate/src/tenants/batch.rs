@@ -4,8 +4,8 @@ use super::row::{RowError, Tenant, TenantQuota};
 use super::row_bytes::{read_number, read_text, write_number, write_text};
 use super::{PARTITIONS, partition_of};
 
-/// Changes of tenants that are made together. A batch keeps the changes as bytes: a million rows
-/// take some 50 MB.
+/// Changes of tenants that are made together. A batch keeps the changes as bytes, which take some
+/// 50 MB for a million rows.
 #[derive(Clone, Debug)]
 pub struct TenantBatch {
     parts: Vec<Vec<u8>>,
@@ -42,8 +42,8 @@ impl TenantBatch {
         Self { replace: true, ..Self::default() }
     }
 
-    /// Adds the row of a tenant. If the batch already has a row of this tenant, the later row
-    /// counts.
+    /// Adds the row of a tenant. If the batch already has a row of this tenant, the new row
+    /// replaces the earlier row.
     ///
     /// # Errors
     /// [`RowError`] if the row is invalid.

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use tollgate_core::Limit;
 
-/// The most limits in the cache, some 600 bytes each. A limit that was evicted is created again.
+/// The most limits in the cache. A limit takes some 600 bytes. A limit that was evicted from the
+/// cache is created again when a decision needs it.
 pub(super) const CACHED_LIMITS: usize = 4_096;
 
-/// A limit of the policy, and the limit that was created from it for a tenant's quota and burst.
+/// A limit of the policy, and the limit that was created from the policy's limit for a tenant's
+/// quota and burst.
 #[derive(Debug)]
 struct Entry {
     base: Arc<Limit>,
@@ -29,7 +31,7 @@ impl Default for LimitCache {
 }
 
 impl LimitCache {
-    /// Returns `base` with this quota; `None` if `base` cannot count this quota.
+    /// Returns `base` with this quota. Returns `None` if `base` cannot count this quota.
     pub(super) fn get(
         &self,
         base: &Arc<Limit>,

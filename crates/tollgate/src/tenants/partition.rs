@@ -17,10 +17,11 @@ const FORMAT: u8 = 1;
 /// The value of a slot without a row.
 const EMPTY: u32 = u32::MAX;
 
-/// One version of the rows of a partition. Immutable: a change creates the next version.
+/// One version of the rows of a partition. A version is immutable: a change creates the next
+/// version.
 ///
-/// The rows are kept in the form in which they are stored. A table of slots, at most two thirds
-/// full, has the index of each row in the bytes.
+/// The rows are kept in the encoding in which stores keep them. A table of slots, at most two
+/// thirds full, has the index of each row in the bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TenantPartition {
     version: TableVersion,
@@ -64,7 +65,7 @@ impl fmt::Display for PartitionError {
 impl std::error::Error for PartitionError {}
 
 impl TenantPartition {
-    /// Reads the bytes of the partition in `version`.
+    /// Decodes the bytes of a partition. The partition gets the version `version`.
     ///
     /// # Errors
     /// [`PartitionError::Garbled`] for bytes that [`as_bytes`](Self::as_bytes) did not return.

@@ -26,8 +26,8 @@ pub struct Tenant {
     pub name: Box<str>,
     /// The plan.
     pub plan: Option<Box<str>>,
-    /// The tenant's own quotas, which take precedence over the quotas of the plan. A limit has at
-    /// most one.
+    /// The tenant's own quotas, which take precedence over the quotas of the plan. The list has at
+    /// most one quota for each limit.
     pub quotas: Vec<TenantQuota>,
 }
 
@@ -43,7 +43,7 @@ pub struct TenantQuota {
 }
 
 impl Tenant {
-    /// Checks the lengths and the characters of the row, and that it has a plan or a quota.
+    /// Checks the lengths and the characters of the row, and that the row has a plan or a quota.
     ///
     /// # Errors
     /// [`RowError`] with the first mistake.

@@ -47,8 +47,8 @@ pub(super) fn read_text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     Some(text)
 }
 
-/// Appends a row. `word` returns the index of the name of a plan or limit, and adds the name if it
-/// is new.
+/// Appends a row. `word` returns the index of the name of a plan or limit, and adds a new name to
+/// the list of names.
 pub(super) fn write_row(bytes: &mut Vec<u8>, row: &Tenant, mut word: impl FnMut(&str) -> u64) {
     write_text(bytes, &row.name);
     let plan = row.plan.as_deref().map_or(0, |plan| word(plan) + 1);

@@ -55,17 +55,18 @@ pub enum TenantStorage {
 pub enum TenantStoreError {
     /// There would be more than [`MAX_TENANTS`] tenants.
     Full,
-    /// A part of the table cannot be read or written.
+    /// A partition of the table cannot be read or written.
     Partition(PartitionError),
     /// Every attempt failed, because another node changed the tenants at the same time.
     Contended,
-    /// The store cannot be used. `stored` parts of the batch are stored for certain.
+    /// The store failed. Of the `parts` partitions that the batch changes, at least `stored`
+    /// partitions were stored.
     Store {
         /// The error of the store.
         error: StoreError,
-        /// The number of parts that are stored for certain.
+        /// The number of partitions that were stored for certain.
         stored: usize,
-        /// The number of all parts of the batch.
+        /// The number of partitions that the batch changes.
         parts: usize,
     },
 }

@@ -24,9 +24,10 @@ use crate::overrides::TableVersion;
 /// A lookup takes no lock. While there are no tenants, a lookup costs one load.
 #[derive(Default)]
 pub struct Tenants {
-    /// Created when the first partition is installed.
+    /// The partitions and the cache of limits, created when the first partition is installed.
     inner: OnceLock<Inner>,
-    /// Locked while new versions of partitions are made from the current versions.
+    /// A lock that serializes changes. The lock is held while new versions of partitions are made
+    /// from the current versions.
     changing: Mutex<()>,
 }
 
@@ -78,8 +79,8 @@ impl Tenants {
     }
 
     /// Returns up to `count` tenants with a name that starts with `prefix`, in the order of their
-    /// partitions and names. The list begins after the tenant `after`. It ends early after the
-    /// partition in which the number of rows that were looked at reaches `scanned`. If there may be
+    /// partitions and names. The list begins after the tenant `after`. The search stops at the end
+    /// of the partition in which the number of examined rows reaches `scanned`. If there may be
     /// more tenants, also returns the name to pass as `after` for the next page.
     #[must_use]
     pub fn list(
@@ -154,7 +155,7 @@ impl Tenants {
         made.map(Arc::new).map_err(TenantStoreError::Partition)
     }
 
-    /// Applies `batch` in this process alone.
+    /// Applies `batch` in this process only.
     pub(super) fn apply(
         &self,
         batch: &TenantBatch,
@@ -190,8 +191,8 @@ impl TenantLookup for Tenants {
         let row = partition.find(tenant, hash)?;
         let is_it = |limit: usize| partition.word(limit) == Some(base.name());
         let own = row.quotas().find(|(limit, ..)| is_it(*limit));
-        // After a change of the policy, the limit may be unable to count the quota. The quota then
-        // has no effect.
+        // After a change of the policy, the limit may be unable to count the quota. In this case
+        // the quota has no effect.
         if let Some((_, quota, burst)) = own
             && let Some(made) = inner.limits.get(base, (quota, burst))
         {

@@ -1,4 +1,4 @@
-//! The body of a limited response. It is the service's own body, or that of a refusal.
+//! The body of a limited response: the body of the service, or the body of a refusal.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,8 +10,8 @@ use pin_project_lite::pin_project;
 use super::in_flight::InFlight;
 
 pin_project! {
-    /// The body of a response: the body of the service, passed through unchanged, or a body that
-    /// the limiter made.
+    /// The body of a response. The body of the service is passed through unchanged. The body of a
+    /// refusal is made by the limiter.
     pub struct Body<B> {
         #[pin]
         kind: Kind<B>,

@@ -12,11 +12,11 @@ use crate::limiter::{AdmissionPermits, Limiter};
 use crate::receipt::Receipt;
 use crate::shed::{InFlightSlot, SampleOutcome};
 
-/// The permits and reservations of a request while the request runs: its permits of concurrency
-/// limits, which are renewed until this value is dropped; its permit on the node; and the amount
-/// that is reserved until its cost is known. Dropping this value releases or settles all of them.
-/// The value is dropped at the end of the response body or of the upgraded connection, when the
-/// client disconnects, or when the service panics.
+/// Everything that a request holds while it runs: its permits of concurrency limits, which are
+/// renewed until this value is dropped, its permit on the node, and the amount that is reserved
+/// until the cost of the request is known. Dropping this value releases the permits, and releases
+/// or settles the reserved amount. The value is dropped at the end of the response body or of the
+/// upgraded connection, when the client disconnects, or when the service panics.
 ///
 /// This value is one word wide, because it moves with the response, and most requests hold nothing.
 pub(super) struct InFlight(Option<Box<Resources>>);
@@ -119,7 +119,8 @@ impl InFlight {
 
 impl Drop for HeldPermits {
     fn drop(&mut self) {
-        // If a renewal reaches the store after the release, it finds no permit, and creates none.
+        // If a renewal reaches the store after the release, the renewal finds no permit and creates
+        // no permit.
         self.renewing.take().inspect(AbortHandle::abort);
         if let Some(release) = self.release.take() {
             release();

@@ -24,10 +24,10 @@ impl<S> Layer<S> {
         Self { limiter: limiter.into(), peer_from, with_rules: false }
     }
 
-    /// Takes the client's address from another extension than [`Peer`], for servers that have a
-    /// type of their own for this address.
+    /// Takes the client's address from the extension that `peer_from` reads, instead of [`Peer`].
+    /// Use this function for servers that have their own type for the address.
     ///
-    /// In every limit per address, all requests without an address share one counter.
+    /// In a limit by address, all requests without an address share one counter.
     /// [`RateLimitLayer`](crate::RateLimitLayer) rejects such requests instead.
     #[must_use]
     pub fn with_peer_from(mut self, peer_from: fn(&Extensions) -> Option<SocketAddr>) -> Self {

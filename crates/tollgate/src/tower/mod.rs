@@ -1,11 +1,11 @@
 //! Limiting as a [tower](https://docs.rs/tower) layer, for axum and any other HTTP service.
 //!
-//! The layer charges a request when the request arrives or, if its rules say so, when its response
-//! is known. The layer refuses requests with status 429 and problem details. It writes the status
-//! of the limits into every response, and refunds responses with a status that the policy makes
-//! free. It holds and renews permits of concurrency limits until the last byte of the response is
-//! sent or the client disconnects. It reserves costs that the response reports, and settles them
-//! when the response ends.
+//! The layer charges a request when the request arrives or, if the policy's rules say so, when its
+//! response is known. The layer refuses requests with status 429 and problem details, writes the
+//! status of the limits into every response, and refunds responses with a status that the policy
+//! makes free. The layer holds and renews permits of concurrency limits until the last byte of the
+//! response is sent or the client disconnects. If the response reports the cost, the layer reserves
+//! an estimate and settles the cost when the response ends.
 
 mod body;
 mod extensions;

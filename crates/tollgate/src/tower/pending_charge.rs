@@ -7,9 +7,9 @@ use tollgate_core::Store;
 use crate::decision::Pending;
 use crate::limiter::Limiter;
 
-/// The charge of a request, to be made when the response of the request is known. If this value is
-/// dropped before, because the client disconnected or the service failed, the request is charged,
-/// because the service has worked for the request.
+/// The charge of a request, to be made when the response of the request is known. The value may be
+/// dropped earlier, because the client disconnected or the service failed. In this case the request
+/// is charged, because the service has worked for the request.
 pub(super) struct PendingCharge<S: Store + 'static> {
     limiter: Arc<Limiter<S>>,
     pub(super) pending: Option<Pending>,

@@ -11,8 +11,8 @@ use tollgate_core::Millis;
 /// therefore survive one renewal that fails.
 const RENEWALS_A_TERM: u64 = 3;
 
-/// Spawns a task that calls `renew` after each part of the `term` until the task is aborted. Most
-/// requests end before the first renewal. Outside of a runtime, no task is spawned.
+/// Spawns a task that calls `renew` [`RENEWALS_A_TERM`] times in each `term` until the task is
+/// aborted. Most requests end before the first renewal. Outside of a runtime, no task is spawned.
 pub(super) fn until_aborted<R>(
     term: Millis,
     renew: impl Fn() -> R + Send + 'static,

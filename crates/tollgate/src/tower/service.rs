@@ -1,6 +1,6 @@
-//! The service of the layer. It reads the request's attributes, asks the limiter for a decision,
-//! and calls the inner service or refuses the request. Then it settles the charges and writes the
-//! header fields of the response.
+//! The tower service that the layer creates. The service reads the request's attributes, asks the
+//! limiter for a decision, and calls the inner service or refuses the request. When the response is
+//! known, the service settles the charges and writes the header fields of the response.
 //!
 //! The service calls the limiter twice for each request: `start` before the inner service, and
 //! `finish` after the inner service.
@@ -75,7 +75,8 @@ where
     }
 
     fn call(&mut self, mut request: Request<In>) -> Self::Future {
-        // The instance that was polled ready serves this request; its clone serves the next one.
+        // The inner service that was polled ready must serve this request. A clone replaces it for
+        // the next request.
         let next = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, next);
         let limiter = Arc::clone(&self.limiter);
@@ -284,7 +285,7 @@ fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     }
 }
 
-/// Returns the meaning of a response for the charges of its request.
+/// Returns how a response affects the charges of its request.
 fn settlement<B>(decision: &Decision, response: &Response<B>) -> Settlement {
     if response.extensions().get::<RequestIncomplete>().is_some() {
         return Settlement::Charged;

@@ -27,8 +27,8 @@ pub fn upgraded() -> (Upgraded, WhileUpgraded) {
 }
 
 impl Upgraded {
-    /// Hands the permits and reservations of the request over to the guard. Ends them now if the
-    /// guard was dropped already.
+    /// Hands the permits and reservations of the request over to the guard. If the guard was
+    /// dropped already, ends the permits and reservations now.
     pub(super) fn hold(&self, in_flight: InFlight) {
         if let Some(holds) = self.0.upgrade() {
             *holds.lock() = in_flight;

@@ -1,4 +1,5 @@
-//! Records decisions in spans. Names come from the policy; subjects are recorded as keyed hashes only.
+//! Records decisions in spans. Names come from the policy. Subjects are recorded only as keyed
+//! hashes.
 
 use std::fmt::Write;
 
@@ -38,7 +39,7 @@ impl Tracer {
         }
     }
 
-    /// Records the decision, and the version of the policy that made it.
+    /// Records the decision, and the version of the policy that made the decision.
     pub(crate) fn on_decision(&self, decision: &Decision) {
         if !self.is_on() || !is_recording() {
             return;

@@ -1,7 +1,8 @@
 //! The parent of a request's span, in the format of W3C Trace Context.
 //!
-//! Written by hand, 50 lines: the propagator of `opentelemetry_sdk` 0.33 accepts a `traceparent` of
-//! a wrong length, accepts two of them, and rewrites `tracestate` instead of forwarding it.
+//! The parser is written by hand. The propagator of `opentelemetry_sdk` 0.33 accepts a
+//! `traceparent` with a wrong length, accepts a request with two `traceparent` fields, and rewrites
+//! `tracestate` instead of forwarding it.
 
 use http::{HeaderMap, HeaderValue};
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
@@ -37,10 +38,10 @@ impl Parent {
     }
 }
 
-/// Parses a `traceparent`. Returns `None` if it is invalid: an invalid `traceparent` counts as
-/// absent.
+/// Parses a `traceparent`. Returns `None` for an invalid `traceparent`, which counts as absent.
 ///
-/// Of future versions, only the fields of this version are read, as the recommendation requires.
+/// If `traceparent` has a later version, only the fields of the supported version are read, as the
+/// recommendation requires.
 fn parse(traceparent: &str, state: TraceState) -> Option<SpanContext> {
     let (known, rest) = traceparent.split_at_checked(LENGTH)?;
     let is_formed = known.bytes().enumerate().all(|(at, byte)| match at {

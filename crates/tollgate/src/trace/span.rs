@@ -17,8 +17,8 @@ use pin_project_lite::pin_project;
 use super::parent::{TRACEPARENT, TRACESTATE, traceparent};
 use crate::clock::{Stopwatch, epoch_nanos};
 
-/// The part of a context that all spans of a request share. Spans that other code opened lack this
-/// part, and are neither changed nor continued.
+/// The data that all spans of a request share, stored in their OpenTelemetry contexts. Spans that
+/// other code opened have no `RequestTrace`, and are neither changed nor continued.
 pub(super) struct RequestTrace {
     pub(super) tracer: Arc<BoxedTracer>,
     /// Whether the request's `tracestate` is forwarded.
@@ -86,7 +86,8 @@ fn inject_from(context: &Context, headers: &mut HeaderMap) {
     let Some(trace) = context.get::<RequestTrace>() else { return };
     headers.insert(TRACEPARENT, traceparent(context.span().span_context()));
     if !trace.has_state {
-        // There is no parent, or its `tracestate` is longer than a proxy has to forward.
+        // Without a parent, or with a `tracestate` that is longer than a proxy has to forward, no
+        // `tracestate` is sent.
         headers.remove(TRACESTATE);
     }
 }

@@ -36,8 +36,8 @@ impl Tracer {
     }
 
     /// Opens the span of a request with `headers`. The span is a child of the program's active
-    /// span, or of the parent that `headers` name, or it is the first span of a trace. If the
-    /// tracer is off, opens no span and does not call `name`.
+    /// span, or of the parent that `headers` name. If there is no parent, the span is the first
+    /// span of a trace. If the tracer is off, opens no span and does not call `name`.
     pub fn serve(&self, headers: &HeaderMap, name: impl FnOnce() -> Cow<'static, str>) -> OpenSpan {
         let Some(tracer) = &self.0 else { return OpenSpan::default() };
         let named = Parent::of(headers);
@@ -52,7 +52,7 @@ impl Tracer {
         OpenSpan::start(tracer, &parent, SpanKind::Server, name())
     }
 
-    /// Opens the span of a request whose protocol carries no parent.
+    /// Opens the span of a request in a protocol that cannot transmit a parent span.
     pub fn begin(&self, name: &'static str) -> OpenSpan {
         if self.is_on() {
             self.serve(&HeaderMap::new(), || name.into())

@@ -1,5 +1,5 @@
-//! Windows by the value of a subject: a subject that changes its billing day keeps its used units and
-//! the end of its open window.
+//! Tests of windows that depend on the billing day of a subject. A subject that changes its billing
+//! day keeps its used units and the end of its open window.
 
 use std::sync::Arc;
 
@@ -25,7 +25,8 @@ fn limit() -> Limit {
     limit.with_on_change(OnChange::Keep)
 }
 
-/// 3 units, 9 for `pro`, in windows that begin 11 s earlier for subjects with the day 15.
+/// Returns a policy with a limit of 3 units, or 9 units for the plan `pro`. For subjects with the
+/// billing day 15, the windows begin 11 s earlier.
 fn policy(limit: Limit) -> Policy {
     let names = [("user", "x-user"), ("plan", "x-plan"), ("renewal", "x-renewal")];
     let dimensions = names.map(|(name, header)| Dimension {
@@ -116,8 +117,8 @@ async fn a_change_of_the_day_keeps_the_used_units_and_the_end_of_the_open_window
     assert_eq!(status(&check(&limiter, "free", "15").await), (true, 3, 1, next_end));
 }
 
-/// The model is one limit without days. An operator changes its windows before each request. A
-/// limit with days must decide as the model does.
+/// Compares the limit with a model: one limit without billing days. An operator changes the windows
+/// of this limit before each request. Both must make the same decisions.
 #[tokio::test]
 async fn drawn_days_decide_as_changed_windows_of_one_limit() {
     let mut drawn = 1_u64;

@@ -1,4 +1,5 @@
-//! Decisions are counted by limit, evaluation and source. The size of the table is bounded.
+//! Tests of the observer that counts decisions by limit, result and decider. The size of its table
+//! is bounded.
 
 use std::sync::Arc;
 
@@ -49,7 +50,8 @@ async fn check(limiter: &Limiter<Memory>, times: usize) {
     }
 }
 
-/// Returns the counts of the store's decisions: admitted, refused, and refused by this limit.
+/// Returns three counts of the store's decisions on `limit`: admitted, refused, and refused by this
+/// limit.
 fn of(decisions: &Decisions, limit: &str) -> [u64; 3] {
     let all = decisions.limits();
     let LimitCounts { admitted, refused, refusals, .. } =

@@ -1,5 +1,5 @@
-//! Decisions that the store did not make are counted by rule and cause, and logged at a bounded
-//! rate.
+//! Tests of the observer that counts decisions without the store by rule and cause, and logs these
+//! decisions at a bounded rate.
 #![allow(missing_docs)]
 
 use std::fmt::Debug;
@@ -18,8 +18,8 @@ use tracing::{Event, Metadata, Subscriber};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Tests run one after the other. If two threads log a line for the first time at once, one of them
-/// can find it disabled.
+/// A lock with which the tests run one after the other. If two threads log a line for the first
+/// time at once, one thread may find the line disabled.
 static TURNS: Mutex<()> = Mutex::new(());
 
 fn policy() -> Policy {

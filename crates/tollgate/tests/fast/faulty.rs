@@ -16,18 +16,18 @@ use tollgate::store::Memory;
 pub(crate) enum Trouble {
     /// No fault.
     None,
-    /// The call is not executed.
+    /// The call is not executed, and its caller receives this error.
     Lost(StoreError),
-    /// The call is executed, but its caller gets this error.
+    /// The call is executed, and its caller receives this error.
     Unheard(StoreError),
-    /// The call is executed once the gate has a permit for it.
+    /// The call is executed when the semaphore has a permit for the call.
     Held(Arc<Semaphore>),
-    /// The call is executed at once, and answered once the gate has a permit for it.
+    /// The call is executed at once, and answered when the semaphore has a permit for the call.
     Late(Arc<Semaphore>),
 }
 
-/// A memory store with faults. Each call uses the next queued fault, or the usual one if the queue
-/// is empty.
+/// A memory store with faults. Each call uses the next queued fault. If the queue is empty, the
+/// call uses the usual fault.
 #[derive(Debug)]
 pub(crate) struct Faulty {
     memory: Memory,
@@ -69,7 +69,8 @@ impl Faulty {
 }
 
 impl Faulty {
-    /// Applies the next fault to a call; without one, returns the result of `carry_out`.
+    /// Applies the next fault to a call. If the fault is [`Trouble::None`], returns the result of
+    /// `carry_out`.
     async fn meet<T>(
         &self,
         carry_out: impl Future<Output = Result<T, StoreError>>,

@@ -121,8 +121,8 @@ fn a_hidden_limit_that_refuses_is_not_contradicted() {
         let names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
         assert_eq!(names, ["retry-after"], "{profile:?}");
     }
-    // With GitHub's profile, every refusal has the status fields. With no units left, none of them
-    // contradicts the refusal.
+    // With GitHub's profile, every refusal has the status fields. If no units are left, these
+    // fields do not contradict the refusal.
     let fields = written(&[HeaderProfile::GitHub], statuses);
     let mut names: Vec<_> = fields.keys().map(http::HeaderName::as_str).collect();
     names.sort_unstable();
@@ -152,8 +152,9 @@ fn githubs_profile_alone_has_no_retry_after_on_a_primary_refusal() {
 
 #[test]
 fn the_limit_with_the_fewest_units_remaining_is_reported() {
-    // One limit has 4,996 of 5,000 units used, the other 5 of 10: the limit with the smaller number
-    // of remaining units is reported, not the one with the smaller share.
+    // One limit has 4,996 of 5,000 units used, and the other limit has 5 of 10 units used. The
+    // response reports the limit with fewer remaining units, even if the other limit has a smaller
+    // share left.
     let statuses = vec![
         status(core(), 4_994, Admission::Now, 3_599_100),
         status(burst(), 5, Admission::Now, 2_000),

@@ -1,5 +1,5 @@
-//! An attacker fills the store with invented users, through a limiter: no user exceeds a limit by
-//! it.
+//! A test in which an attacker fills the store with invented users through a limiter. No user
+//! exceeds a limit as a result.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ fn limit(name: &str, quota: u64) -> Arc<Limit> {
     Arc::new(Limit::new(name, Algorithm::FixedWindow(window)).unwrap())
 }
 
-/// One request per hour for each token, five logins for each account.
+/// Returns a policy with one request per hour for each token and five logins for each account.
 fn policy() -> Policy {
     let header = |name: &str| Dimension {
         name: name.into(),

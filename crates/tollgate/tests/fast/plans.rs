@@ -29,7 +29,8 @@ fn algorithms() -> [Algorithm; 5] {
     ]
 }
 
-/// A limit of 3 by default, 5 for `free` and 20 for `pro`.
+/// Returns a policy with a limit of 3 units by default, 5 for the plan `free` and 20 for the plan
+/// `pro`.
 fn policy(algorithm: Algorithm) -> Policy {
     let dimensions = [("user", "x-user"), ("plan", "x-plan")].map(|(name, header)| Dimension {
         name: name.into(),
@@ -113,8 +114,8 @@ async fn a_change_of_plan_never_opens_a_window_again() {
     }
 }
 
-/// The plans of a limit decide as one limit would whose quota an operator changes before each
-/// request: the model.
+/// Compares a limit with quotas by plan with a model: one limit. An operator changes the quota of
+/// this limit before each request. Both must make the same decisions.
 #[tokio::test]
 async fn drawn_plans_decide_as_changed_quotas_of_one_limit() {
     let mut drawn = 1_u64;

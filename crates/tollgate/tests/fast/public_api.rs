@@ -1,4 +1,4 @@
-//! The public interface that semantic versioning covers, held against a committed list.
+//! A test that compares the public interface that semantic versioning covers with a committed list.
 //!
 //! `UPDATE=1 cargo test -p tollgate --features axum --test fast public_api` rewrites the list.
 
@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The modules of the face, and the root with its `pub use` lines, which name everything else.
+/// The stable modules. Their `pub use` lines name the public items of all other modules.
 const MODULES: [&str; 5] = ["lib", "quota", "rate_limit_layer", "rate_limiter", "request_limiter"];
 
 #[test]
@@ -33,8 +33,8 @@ fn the_public_interface_is_the_one_that_is_committed() {
     assert_eq!(committed, found, "the public interface changed: see the first lines of this file");
 }
 
-/// `docs/library.md` lists the crates whose types the interface has, between this mark and the next
-/// paragraph.
+/// The mark in `docs/library.md` after which the page lists the crates whose types are in the
+/// public interface. The list ends with the paragraph.
 const MARK: &str = "<!-- external types, checked by a test -->";
 
 #[test]
@@ -85,7 +85,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
         .filter(|it| !it.is_empty())
 }
 
-/// The file of `module`, and those of its folder.
+/// Returns the file of `module` and the files in the module's folder.
 fn files(source: &Path, module: &str) -> Vec<PathBuf> {
     let mut files = vec![source.join(module).with_extension("rs")];
     if let Ok(folder) = fs::read_dir(source.join(module)) {
@@ -96,8 +96,9 @@ fn files(source: &Path, module: &str) -> Vec<PathBuf> {
     files
 }
 
-/// The public items of `text`, which rustfmt formatted: signatures in one line, with the `impl` or
-/// the trait that they belong to, and every variant and method of public enums and traits.
+/// Returns the public items of `text`, which rustfmt formatted. A signature is one line, with the
+/// `impl` or the trait to which it belongs. Every variant and method of a public enum or trait is
+/// listed.
 fn items(text: &str) -> Vec<String> {
     let mut items: Vec<String> = Vec::new();
     let mut context: Option<String> = None;

@@ -157,7 +157,7 @@ async fn a_wait_beyond_the_deadline_is_refused_at_once() {
     assert!(limiter.until_n_ready("alice", 2, deadline).await.unwrap_err().retry_after().is_none());
 }
 
-/// Never answers.
+/// A store that never answers.
 struct Unavailable;
 
 impl Store for Unavailable {

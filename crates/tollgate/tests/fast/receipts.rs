@@ -114,7 +114,7 @@ async fn every_changed_letter_and_every_cut_is_refused() {
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Refunded);
 }
 
-/// A proxy may pass a receipt on to its client.
+/// A proxy may pass a receipt on to its client, so the receipt must not show the subject.
 #[tokio::test]
 async fn a_receipt_shows_no_subject() {
     use base64::Engine as _;
@@ -206,8 +206,8 @@ async fn a_lease_of_a_rule_in_shadow_mode_ends_with_the_receipt_of_both() {
     }
 }
 
-/// A store that checks its contract: a call has at most one charge per limit and subject, except
-/// refunds with different ids.
+/// A store that checks the contract of its callers: a call has at most one charge per limit and
+/// subject, except refunds with different ids.
 struct Contract(Memory);
 
 impl Store for Contract {
@@ -230,7 +230,8 @@ impl Store for Contract {
     }
 }
 
-/// Two rules on three limits; one rule enforces the limits that the other has in shadow mode.
+/// Returns a limiter with two rules on three limits. One rule enforces the limits that the other
+/// rule has in shadow mode.
 fn enforced_and_tried() -> Limiter<Contract> {
     let limits = policy(NAMES).limits().to_vec();
     let limits =
@@ -278,8 +279,8 @@ async fn a_limit_that_is_enforced_and_tried_is_refunded_once() {
     assert_eq!(limiter.redeem_at(START, &text).await.unwrap().outcome, Outcome::Unchanged);
 }
 
-/// Another node with a fast clock charges one unit of the same limits before each call except the
-/// first, so time passes for the limits during a decision.
+/// A store in which time passes between the calls of one decision. Before each call except the
+/// first, another node with a fast clock charges one unit of the same limits.
 struct TimePasses(Contract);
 
 impl Store for TimePasses {

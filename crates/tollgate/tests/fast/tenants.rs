@@ -18,7 +18,8 @@ use tollgate::{Limiter, ManualClock, Revision};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// A limit of 3 by default, 5 for `free` and 20 for `pro`, of tenants by `x-org`.
+/// Returns a policy with a limit of 3 units by default, 5 for the plan `free` and 20 for the plan
+/// `pro`. The header field `x-org` names the tenant.
 fn policy() -> Policy {
     let source = SubjectSource::Header { header: "x-org".into() };
     let window = FixedWindow::new(3, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
@@ -65,7 +66,7 @@ async fn check(limiter: &Limiter<Memory>) -> Decision {
     limiter.check(&attributes).await
 }
 
-/// The quota, the used units and the reset of the only charge.
+/// Returns the quota, the used units and the reset of the only charge.
 fn status(decision: &Decision) -> (u64, u64, Timestamp) {
     let [LimitStatus { used, resets_at, ref limit, .. }] = decision.evaluation.statuses[..] else {
         panic!("not one charge: {decision:?}")

@@ -1,5 +1,5 @@
-//! Limits on trial: candidates next to the limits in force, and limits enforced for a share of
-//! subjects.
+//! Tests of limits on trial: candidates that are compared with the limits in force, and limits that
+//! are enforced for a share of the subjects.
 
 use std::sync::Arc;
 

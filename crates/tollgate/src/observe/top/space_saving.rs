@@ -73,9 +73,9 @@ impl SpaceSaving {
         places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
     }
 
-    /// Returns the index of an entry with the least weight. If the stream has many subjects that
-    /// occur only once, the next entry with the least weight follows the last such entry. A search
-    /// of all entries is then needed only once in [`COUNTERS`] calls.
+    /// Returns the index of an entry with the least weight. The search continues at the entry that
+    /// the last search found. If the stream has many subjects that occur only once, the next entry
+    /// usually has the least weight too, and only one call in [`COUNTERS`] searches all entries.
     fn lightest(&mut self) -> usize {
         let least = self.least;
         let is_lightest = |entry: &WeightedSubject| entry.units == least;
@@ -114,7 +114,7 @@ mod tests {
         let mut state = 7_u64;
         for step in 0..20_000_u64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(step | 1);
-            // A few subjects are heavy, most occur once.
+            // A few subjects are heavy. Most subjects occur once.
             let number = if state >> 61 < 3 { state >> 62 } else { 100 + (state >> 40) };
             let units = 1 + (state >> 20) % 5;
             sketch.add(number, &subject(number), units);

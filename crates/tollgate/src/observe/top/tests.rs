@@ -26,7 +26,8 @@ fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> PlannedCharge {
     PlannedCharge::new(Arc::clone(limit), subject, Cost::new(cost).unwrap())
 }
 
-/// Passes an evaluation of the charges `planned` to `top`. Each charge has the given admission.
+/// Passes an evaluation of the charges in `planned` to `top`. `planned` pairs each charge with its
+/// admission.
 fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     let statuses = planned.iter().map(|(planned, admission)| {
         let reading = Reading { admission: *admission, ..Reading::default() };

@@ -6,14 +6,14 @@ use tollgate_core::{Millis, Timestamp};
 
 use super::{Sample, SampleOutcome, WINDOW};
 
-/// A bound on requests in flight. The bound grows by one with each response in time while at least
-/// half of the bound is in use, and shrinks by a tenth when a response reports overload or takes
-/// too long.
+/// A bound on requests in flight. The bound grows by one with each timely response while at least
+/// half of the bound is in use. The bound shrinks by a tenth when a response reports overload or
+/// arrives after the timeout.
 ///
 /// The rule is that of TCP's congestion avoidance (Chiu and Jain, "Analysis of the Increase and
 /// Decrease Algorithms for Congestion Avoidance", 1989), with the numbers of `AIMDLimit` in
-/// Netflix's concurrency-limits. The bound shrinks at most once in a [`WINDOW`]: the responses of
-/// requests that were in flight together report one overload, not many.
+/// Netflix's concurrency-limits. The bound shrinks at most once in a [`WINDOW`], because the
+/// responses of requests that were in flight together report the same overload.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aimd {
     /// The bound, in thousandths of a request.
@@ -34,7 +34,7 @@ impl Aimd {
         Self { bound: u64::from(at.get()) * UNIT, timeout, lessened_at: None }
     }
 
-    /// Records a response; the bound stays between `min` and `max`.
+    /// Records a response. The bound stays between `min` and `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         let is_late = sample.micros / 1_000 > self.timeout.get();
         if is_late || sample.outcome == SampleOutcome::Overloaded {

@@ -1,4 +1,5 @@
-//! Compares the current latency with the long-term latency.
+//! A bound on requests in flight that depends on the ratio of the long-term latency to the current
+//! latency.
 
 use std::num::NonZeroU32;
 
@@ -8,13 +9,14 @@ use super::{Sample, SampleOutcome, WINDOW};
 
 /// A bound on requests in flight that shrinks while latency rises, and otherwise grows slowly.
 ///
-/// The algorithm is that of `Gradient2Limit` in Netflix's concurrency-limits ("Performance Under
-/// Load", 2018), with its numbers. The short-term latency is the mean of one [`WINDOW`] of
-/// responses. The long-term latency is an exponential mean over 600 such windows. The gradient is
-/// `1.5 × long ÷ short`, from a half to one. The bound becomes `bound × gradient + 4`, smoothed by
-/// a fifth. If less than half of the bound is in use, the bound does not change, because latency
-/// then does not depend on the bound. Responses that report overload are not measured, because a
-/// fast error does not mean a fast service.
+/// The algorithm and its constants are those of `Gradient2Limit` in Netflix's concurrency-limits
+/// ("Performance Under Load", 2018). The short-term latency is the mean of one [`WINDOW`] of
+/// responses. The long-term latency is an exponential mean over 600 windows. The gradient is
+/// `1.5 × long ÷ short`, limited to the range from 0.5 to 1. After each window, the bound becomes
+/// four fifths of the old bound plus one fifth of `bound × gradient + 4`. If less than half of the
+/// bound is in use, the bound does not change, because the latency of so few requests does not
+/// depend on the bound. Responses that report overload are not measured, because a fast error does
+/// not mean a fast service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Gradient {
     /// The bound, in thousandths of a request.
@@ -26,10 +28,10 @@ pub struct Gradient {
     window: Window,
 }
 
-/// The number of windows that the long-term latency covers.
+/// The number of windows over which the long-term latency is averaged.
 const LONG: u64 = 600;
 
-/// The number of windows up to which the long-term latency is their plain mean.
+/// The number of first windows during which the long-term latency is the plain mean of all windows.
 const WARM_UP: u64 = 10;
 
 /// The fewest responses in a window that is evaluated.
@@ -67,7 +69,7 @@ impl Gradient {
         Self { bound, long: 0, windows: 0, window: Window::default() }
     }
 
-    /// Records a response; the bound stays between `min` and `max`.
+    /// Records a response. The bound stays between `min` and `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         if sample.outcome == SampleOutcome::Overloaded {
             return;

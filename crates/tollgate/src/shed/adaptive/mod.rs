@@ -15,8 +15,8 @@ pub use gradient::Gradient;
 pub const WINDOW: Millis = Millis::new(250);
 
 /// A bound on requests in flight that follows the service's responses. The bound uses integers only
-/// and always stays between its minimum and its maximum. It reads no clock: the caller passes
-/// `now`.
+/// and always stays between its minimum and its maximum. The bound reads no clock: the caller
+/// passes `now`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Adaptive {
     bound: AdaptiveBound,
@@ -34,9 +34,10 @@ enum Algorithm {
 pub struct Sample {
     /// The time until the response began, in microseconds.
     pub micros: u64,
-    /// The number of requests in flight, including this one.
+    /// The number of requests in flight when the answered request was admitted, including the
+    /// answered request.
     pub in_flight: u32,
-    /// The outcome.
+    /// Whether the service was overloaded.
     pub outcome: SampleOutcome,
 }
 

@@ -1,4 +1,5 @@
-//! The bounds of the store, and their division among shards.
+//! The bounds of a memory store, and their division among the store's shards. In this module, a
+//! shard is a part of the store with its own lock.
 
 use super::shares::{Places, Shares};
 
@@ -15,8 +16,8 @@ pub struct Bounds {
     /// The most entries. The store has one entry for each limit and subject in use, and one for
     /// each refund that it remembers because the same refund may arrive again.
     pub max_entries: usize,
-    /// The most bytes allocated for entries. While the table of a shard grows, its old slots exist
-    /// for a moment in addition.
+    /// The most bytes allocated for entries. While the table of a shard grows, its old slots are
+    /// allocated briefly in addition.
     pub max_bytes: usize,
 }
 
@@ -27,14 +28,15 @@ impl Default for Bounds {
     }
 }
 
-/// The minimum entries and bytes of a shard. Subjects are spread over shards by chance, and a small
-/// number of them is spread unevenly, so a store with fewer entries has fewer shards.
+/// The minimum entries and bytes of a shard. A hash spreads subjects over shards at random, and a
+/// small number of subjects is spread unevenly. A store with fewer entries therefore has fewer
+/// shards.
 const SHARD_ENTRIES: usize = 2_048;
 const SHARD_BYTES: usize = 64 * 1024;
 
-/// The number of shards up to which more shards make locks faster. The locks of 256 shards still
-/// fit in the processor's cache: with 4,096 shards, a decision on one of a thousand keys takes a
-/// fifth longer.
+/// The number of shards above which more shards do not reduce the time to wait for locks. The locks
+/// of 256 shards still fit in the processor's cache. With 4,096 shards, a decision on one of a
+/// thousand keys takes a fifth longer.
 const ENOUGH_SHARDS: usize = 256;
 
 /// The most entries of a shard, while the store has fewer than [`MAX_SHARDS`] shards. This bound
@@ -46,13 +48,13 @@ const MAX_SHARDS: usize = 4_096;
 /// enough bytes.
 pub const OVERFLOW_COUNTERS: usize = 512;
 
-/// The most limits that have shares and overflow counters of their own at one time. A subject of
-/// any further limit is refused if the store has no room for its entry.
+/// The most limits that have guaranteed entries and overflow counters of their own at one time. A
+/// subject of any further limit is refused if the store has no room for the subject's entry.
 pub const MAX_LIMITS: usize = 255;
 
-/// The divisors of `max_bytes`. One part in `POOL_OF` is for states larger than 4 KiB and for the
-/// states of overflow counters. One part in `COUNTERS_OF` is for the overflow counters themselves.
-/// The rest is for entries.
+/// The divisors of `max_bytes`. The fraction 1/`POOL_OF` is for states larger than 4 KiB and for
+/// the states of overflow counters. The fraction 1/`COUNTERS_OF` is for the overflow counters
+/// themselves. The rest is for entries.
 const POOL_OF: usize = 4;
 const COUNTERS_OF: usize = 8;
 
@@ -60,9 +62,9 @@ const COUNTERS_OF: usize = 8;
 /// bytes, each limit gets fewer overflow counters.
 const LEAST_LIMITS: usize = 16;
 
-/// The divisor of `max_bytes` that gives the size of the largest state of one subject that always
-/// fits in an otherwise empty store. The divisor takes into account that a list grows by a half,
-/// and that one limit takes at most half of the pool of bytes for large states.
+/// The largest state of one subject that always fits in an otherwise empty store has 1/`STATE_OF`
+/// of `max_bytes`. The number takes into account that a list grows by a half, and that one limit
+/// takes at most half of the pool of bytes for large states.
 const STATE_OF: usize = 32;
 
 /// The bounds of one shard: its part of [`Bounds`].
@@ -76,9 +78,9 @@ pub(super) struct Part {
 
 impl Bounds {
     /// Returns the number of entries that each limit is guaranteed while `limits` limits are in
-    /// use. Up to this number of entries, each new subject of a limit gets an entry of its own,
-    /// however many entries other limits have. The number is not exact, because subjects are spread
-    /// over the shards by chance: one shard may be full a little before the others.
+    /// use. Up to this number, each new subject of a limit gets its own entry, however many entries
+    /// other limits have. The number is approximate, because a hash spreads subjects over the
+    /// shards at random, and one shard may be full a little before the others.
     ///
     /// ```
     /// use tollgate::store::memory::Bounds;
@@ -104,7 +106,8 @@ impl Bounds {
         most.clamp(1, wanted)
     }
 
-    /// Returns the bytes of the pool for large states and for the states of overflow counters.
+    /// Returns the size in bytes of the pool for large states and for the states of overflow
+    /// counters.
     pub(super) const fn pool(self) -> usize {
         self.max_bytes / POOL_OF
     }

@@ -14,7 +14,8 @@ pub(super) const INLINE: usize = 6;
 
 /// The locked shards of one call.
 struct Locked<'a> {
-    /// Each shard once, in rising order, so calls never wait for each other in a circle.
+    /// Each shard once, in rising order. All calls lock shards in this order, so calls cannot
+    /// deadlock.
     shards: SmallVec<[(usize, MutexGuard<'a, Shard>); INLINE]>,
 }
 
@@ -47,11 +48,11 @@ impl<'a> Locked<'a> {
     }
 }
 
-/// For each charge of a call, the change of its entry; `None` if the charge changes more than its
-/// entry.
+/// The planned changes of a call's entries, one for each charge. An element is `None` if the charge
+/// changes more than its entry.
 type Plan = SmallVec<[Option<InPlace>; INLINE]>;
 
-/// Applies the operations `targets` as one atomic step.
+/// Applies the operations of all `targets` atomically.
 pub(super) fn apply(
     memory: &Memory,
     now: Timestamp,
@@ -98,7 +99,8 @@ fn apply_locked(
         locked.release_room();
         let wanted = seats;
         seats = find_seats(&mut locked, now, (targets, &plan), outcome);
-        // The charges that had no room caused the refusal of the call, so they are counted nowhere.
+        // The charges that found no room caused the refusal of the call, and no counter records
+        // them.
         for (seat, wanted) in seats.iter_mut().zip(wanted) {
             if wanted == Seat::Nowhere {
                 *seat = Seat::Nowhere;
@@ -117,11 +119,12 @@ fn apply_locked(
     if locked.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store }
 }
 
-/// Returns, for each charge, the change of its entry if the charge fits and changes nothing else.
-/// Does not apply the changes.
+/// Returns the change of the entry for each charge. An element is `None` if the charge does not fit
+/// or changes more than its entry. Does not apply the changes.
 fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]) -> Plan {
     let planned = |target: &Target<'_>| {
-        // Two charges of the same entry depend on each other, so neither is planned alone.
+        // If two charges have the same entry, the second depends on the first, so neither is
+        // planned.
         let is_alone = targets.iter().filter(|other| other.key == target.key).count() == 1;
         is_alone.then(|| locked.of(target).plan_in_place(now, target)).flatten()
     };
@@ -129,7 +132,7 @@ fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]
 }
 
 impl Shard {
-    /// Applies a call with one charge. The result is that of [`apply`].
+    /// Applies a call with one charge, with the same result as [`apply`].
     #[cold]
     pub(super) fn apply_alone(
         &mut self,

@@ -1,5 +1,5 @@
-//! States that are larger than two words. They are stored in a list without gaps, outside the
-//! table.
+//! States that are larger than two words. They are stored outside the table, in a list without
+//! gaps.
 
 use std::sync::Arc;
 use tollgate_core::algo::{concurrency, fixed_window, sliding_log, sliding_window};
@@ -12,17 +12,18 @@ use super::pool::{LARGE, Pool};
 
 /// The large states of one shard and the bytes that they use.
 ///
-/// The states are stored without gaps, so the memory can shrink: when a state is removed, the last
-/// state moves to its place. The [`Pool`] accounts for the bytes of a state larger than [`LARGE`].
+/// The states are stored without gaps, so the memory can shrink. When a state is removed, the last
+/// state moves to the free index. The [`Pool`] accounts for the bytes of a state larger than
+/// [`LARGE`].
 pub(super) struct Cells {
     cells: Vec<(Fingerprint, Cell)>,
-    /// Bytes that the states of at most [`LARGE`] bytes have allocated for themselves.
+    /// The bytes that the states of at most [`LARGE`] bytes have allocated on the heap.
     heap: usize,
-    /// Bytes of the pool that the larger states have allocated.
+    /// The bytes of the pool that the states of more than [`LARGE`] bytes have allocated.
     pooled: usize,
-    /// The empty list of a subject whose last permit was released. It is used again for the first
-    /// permit of another subject, because most requests of a concurrency limit take the first
-    /// permit of their subject and release it.
+    /// The empty list of a subject whose last permit was released, kept for the first permit of
+    /// another subject. Most requests of a concurrency limit take the first permit of their subject
+    /// and release this permit, so keeping the list saves an allocation.
     spare: Vec<concurrency::Permit>,
     pool: Arc<Pool>,
 }
@@ -30,7 +31,7 @@ pub(super) struct Cells {
 /// The bytes of one state outside the table, without the memory that the state itself allocates.
 pub(super) const CELL_BYTES: usize = size_of::<(Fingerprint, Cell)>();
 
-/// The most bytes that a new state of any algorithm allocates: those of four permits.
+/// The most bytes that a new state of any algorithm allocates: the size of four permits.
 pub(super) const FRESH_HEAP: usize = 4 * size_of::<concurrency::Permit>();
 
 /// The bytes that the first reservation of a state allocates: a new cell, and room for four
@@ -52,18 +53,18 @@ impl Cells {
         self.pooled
     }
 
-    /// Returns the bytes that are allocated now, without those of the pool.
+    /// Returns the bytes that are allocated now, excluding the bytes of the pool.
     pub(super) fn bytes(&self) -> usize {
         Self::bytes_of(self.cells.capacity()) + self.heap + bytes_of(&self.spare)
     }
 
-    /// Returns the bytes that are allocated after the collection has grown by `more` states,
-    /// without those of the pool.
+    /// Returns the bytes that will be allocated after the collection has grown by `more` states,
+    /// excluding the bytes of the pool.
     pub(super) fn bytes_with(&self, more: usize) -> usize {
         Self::bytes_of(self.capacity_with(more)) + self.heap + bytes_of(&self.spare)
     }
 
-    /// Returns an empty state as [`seed`] does, in memory that is allocated already if there is
+    /// Returns an empty state, like [`seed`]. Uses memory that is already allocated, if there is
     /// any.
     pub(super) fn seed(&mut self, limit: &Limit) -> Option<Cell> {
         match limit.algorithm() {
@@ -321,8 +322,8 @@ fn grow<T>(list: &mut Vec<T>) {
     }
 }
 
-/// Returns the number of items by which a full list grows: half of its length, so growing costs
-/// little time per item.
+/// Returns the number of items by which a full list grows: half of its length. Growing by a
+/// constant factor keeps the mean cost per item small.
 fn step<T>(list: &[T]) -> usize {
     (list.len() / 2).max(1)
 }

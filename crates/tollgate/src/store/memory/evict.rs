@@ -1,4 +1,5 @@
-//! Removes entries from a shard: expired ones, and the least used ones if there is no room.
+//! Eviction from a shard: removes expired entries, and, if there is no room, the entries with the
+//! least usage.
 
 use tollgate_core::decide::Plain;
 use tollgate_core::time::DEFAULT_SKEW_MAX;
@@ -14,16 +15,16 @@ use super::table::Table;
 
 type Slots = Table<Packed>;
 
-/// The part of a limit's entries that one eviction drops: one in this many. The cost of the search
-/// for these entries is then spread over as many later charges.
+/// One eviction drops 1/`EVICTED_OF` of a limit's entries. The cost of the search for these entries
+/// is spread over as many later charges.
 const EVICTED_OF: usize = 16;
 
-/// The number of calls between two steps of the sweep, and the number of slots that one step
-/// checks. These slots are adjacent, because the processor loads adjacent memory together.
+/// The number of calls between two runs of the sweep, and the number of slots that one run checks.
+/// The slots of a run are adjacent, because the processor loads adjacent memory together.
 const SWEEP_EVERY: u32 = 32;
 const SWEEP_SLOTS: usize = 16;
 
-/// A table is made smaller if fewer than one in this many of its slots have an entry.
+/// A table is made smaller if fewer than 1/`SPARSE_OF` of its slots have an entry.
 const SPARSE_OF: usize = 4;
 
 impl Shard {
@@ -56,8 +57,8 @@ impl Shard {
         self.shrink();
     }
 
-    /// Removes the entries that have expired for every caller, except those for which `pinned`
-    /// returns true. Returns their number.
+    /// Removes the entries that have expired for every caller, except the entries for which
+    /// `pinned` returns true. Returns the number of removed entries.
     pub(super) fn drop_over_for_all(
         &mut self,
         now: Timestamp,
@@ -66,8 +67,8 @@ impl Shard {
         self.drop_expired(now, DEFAULT_SKEW_MAX, pinned)
     }
 
-    /// Removes the entries that expired at least `time` ago, except those for which `pinned`
-    /// returns true. Returns their number.
+    /// Removes the entries that expired at least `time` ago, except the entries for which `pinned`
+    /// returns true. Returns the number of removed entries.
     pub(super) fn drop_expired(
         &mut self,
         now: Timestamp,
@@ -100,12 +101,13 @@ impl Shard {
     }
 
     /// Drops entries to make room for a new subject of the limit in `share`. Drops expired entries
-    /// if there are any. Otherwise drops the least used entries of the limit that uses the most.
-    /// Returns whether any entry was dropped.
+    /// if there are any. Otherwise drops entries with the least usage, of the limit that uses the
+    /// most room. Returns whether any entry was dropped.
     ///
-    /// A limit that has reached its guaranteed share cannot displace subjects of another limit that
-    /// have reached that limit. The new subjects of the other limit would lose more by this than
-    /// the new subject gains.
+    /// A limit that already has its guaranteed number of entries cannot displace subjects that have
+    /// used up another limit. Dropping the entry of such a subject raises an overflow counter of
+    /// the other limit to its quota. The other limit then refuses all new subjects that share the
+    /// counter, which is worse than refusing the one new subject.
     pub(super) fn make_room(
         &mut self,
         now: Timestamp,
@@ -135,9 +137,10 @@ impl Shard {
         })
     }
 
-    /// Drops the least used sixteenth of those entries of `victim` that have this `retention`, at
-    /// least one entry. Among equally used entries, drops those that end first. Returns the number
-    /// of dropped entries. The usage of each raises the ceiling of its overflow counter.
+    /// Drops a sixteenth of the entries of `victim` that have this `retention`, at least one entry:
+    /// those with the least usage. Among entries with the same usage, drops the entries that end
+    /// first. Returns the number of dropped entries. Raises the ceiling of the overflow counter of
+    /// each dropped entry to at least the usage of the entry.
     fn evict(
         &mut self,
         now: Timestamp,
@@ -176,8 +179,8 @@ impl Shard {
         dropped
     }
 
-    /// Returns the value by which entries of one limit are ordered for dropping: the usage, then
-    /// the end. An entry with a smaller value is dropped first.
+    /// Returns the value by which the entries of one limit are ordered for eviction: the usage, and
+    /// then the end. Entries with smaller values are dropped first.
     fn loss(&self, packed: Packed, now: Timestamp) -> (u64, Timestamp) {
         let used = match packed.content() {
             // A bucket fills evenly, so its usage is proportional to the time until it is full.
@@ -197,8 +200,8 @@ impl Shard {
         Ceiling { used, until: packed.expires_at() }
     }
 
-    /// Returns the most slots that the table can have in the bytes that the states outside the
-    /// table leave.
+    /// Returns the most slots that the table can have. The states outside the table use the other
+    /// bytes.
     fn largest_table(&self) -> usize {
         self.bounds.max_bytes.saturating_sub(self.cells.bytes()) / Slots::bytes(1)
     }

@@ -1,12 +1,13 @@
-//! Fingerprints of subjects: keyed hashes of 96 bits. Further bits of a hash select the shard.
+//! Fingerprints of subjects: keyed hashes of 96 bits. Further bits of the same hash select the
+//! shard.
 //!
-//! Two foldhash hashes with independent random keys make a fingerprint. The keys never leave the
-//! store, and no client sees a hash. A client can therefore choose neither subjects that crowd one
-//! place of a table nor two subjects with the same fingerprint. Among a million entries, the
+//! A fingerprint consists of two foldhash hashes with independent random keys. The keys never leave
+//! the store, and no client sees a hash. A client can therefore not choose subjects that collide in
+//! one slot of a table, or two subjects with the same fingerprint. Among a million entries, the
 //! default bound of a store, the chance that any two fingerprints are equal is about one in 2^65,
 //! so the bytes of a subject need not be stored. foldhash is not a cryptographic function: these
 //! guarantees rest on the secrecy of the keys. For a key of 19 bytes, SipHash-1-3 with 128 bits
-//! would take 230 instructions, a third of a decision; the two foldhash hashes take 90.
+//! would take 230 instructions, a third of a decision. The two foldhash hashes take 90.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 
@@ -26,18 +27,18 @@ pub(super) struct Fingerprint {
 #[derive(Clone, Copy)]
 pub(super) struct SubjectHash {
     place: u64,
-    /// The upper half selects the shard. It does not depend on the limit, so the entries of a
-    /// subject for all limits are in one shard, and a request needs only one lock.
+    /// The upper half selects the shard. The shard does not depend on the limit, so the entries of
+    /// a subject for all limits are in one shard, and a request needs only one lock.
     rest: u64,
 }
 
 impl SubjectHash {
     /// Returns the fingerprint of the state that `limit` has for this subject.
     ///
-    /// The fingerprint is the sum of the hash and the digest of the limit's name, which the limit
-    /// has precomputed. Two different pairs of a subject and a limit have the same fingerprint only
-    /// if the difference of the subjects' hashes is exactly the difference of the limits' digests.
-    /// No client can cause this without the key.
+    /// The fingerprint is the sum of the subject's hash and the digest of the limit's name, which
+    /// the limit has precomputed. Two different pairs of a subject and a limit have the same
+    /// fingerprint only if the difference of the subjects' hashes is exactly the difference of the
+    /// limits' digests. A client without the key cannot cause such a collision.
     #[inline]
     pub(super) const fn on(self, limit: &Limit) -> Fingerprint {
         let name = limit.state_digest();
@@ -62,15 +63,15 @@ impl Fingerprint {
     }
 }
 
-/// The name of the only dimension of a subject that consists of one plain key.
+/// The name under which a subject contains a plain key. The subject has no other name.
 pub(crate) const KEY_DIMENSION: &str = "key";
 
 /// Creates the fingerprints of one store, with keys that never leave the store.
 pub(super) struct Fingerprinter {
     charges: KeyedHash,
-    /// For subjects that have only the dimension [`KEY_DIMENSION`] with an unhashed value. The
-    /// value is hashed where it is: copying it into a subject's encoding, and reading the copy
-    /// again at once, would take longer than the hash.
+    /// The hash function for subjects that consist of one unhashed value under the name
+    /// [`KEY_DIMENSION`]. The value is hashed directly. To copy the value into a subject's encoding
+    /// and read the copy again would take longer than the hash.
     keys: KeyedHash,
     refunds: KeyedHash,
 }
@@ -127,15 +128,15 @@ impl Fingerprinter {
         }
     }
 
-    /// Returns the hash of the subject that has only the dimension [`KEY_DIMENSION`], with the
-    /// unhashed value `key`. For such a subject it replaces [`subject`](Self::subject).
+    /// Returns the hash of the subject that consists of the unhashed value `key` under the name
+    /// [`KEY_DIMENSION`]. The result equals [`subject`](Self::subject) for this subject.
     #[inline]
     pub(super) fn key(&self, key: &[u8]) -> SubjectHash {
         self.keys.hash(&[key])
     }
 
-    /// Returns the fingerprint of the record that the charge `id` was refunded. The hashed bytes
-    /// are unambiguous: the id precedes the subject and has a fixed length.
+    /// Returns the fingerprint of the record that the charge `id` was refunded. Different records
+    /// never hash the same bytes, because the id has a fixed length and precedes the subject.
     pub(super) fn refunded(&self, limit: &Limit, subject: &Subject, id: ChargeId) -> Fingerprint {
         self.refunds.hash(&[&id.0.to_le_bytes(), subject.as_bytes()]).on(limit)
     }

@@ -1,5 +1,5 @@
 //! Charges with a state that fits in the entry of the table both before and after the charge.
-//! Nearly all charges are such charges.
+//! Nearly all charges are of this type.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::{Admission, Charge, Cost, Limit, Operation, Reading, StoredState, Timestamp};
@@ -18,8 +18,8 @@ pub(super) struct InPlace {
 }
 
 impl Shard {
-    /// Charges `cost` as the only charge of a call. Returns `None`, with nothing changed, if the
-    /// entry does not contain a state of `limit`.
+    /// Charges `cost` as the only charge of a call. Returns `None` and changes nothing if the entry
+    /// does not contain a state of `limit`.
     #[inline(always)]
     pub(super) fn take_in_place(
         &mut self,
@@ -38,7 +38,7 @@ impl Shard {
     }
 
     /// Returns the change that `target` makes, if `target` is a charge that fits and its entry
-    /// contains the state. Otherwise returns `None`. Changes nothing.
+    /// contains the state. Returns `None` for any other target. Changes nothing.
     pub(super) fn plan_in_place(&self, now: Timestamp, target: &Target<'_>) -> Option<InPlace> {
         let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = target.charge else {
             return None;
@@ -70,7 +70,8 @@ impl Shard {
     }
 }
 
-/// Charges `cost` to an entry. Returns `None` if the entry does not contain a state of `limit`.
+/// Charges `cost` to the state in the entry `packed`. Returns `None` if the entry does not contain
+/// a state of `limit`.
 #[inline(always)]
 pub(super) fn charged(
     packed: Packed,
@@ -96,8 +97,8 @@ pub(super) fn charged(
     Some(InPlace { reading, after })
 }
 
-/// Returns the [`retention`] of a state that fits in its entry. If the operation is of one unit,
-/// the state is not converted to a cell.
+/// Returns the [`retention`] of a state that fits in its entry. If the operation costs one unit,
+/// the state is not converted to a `Cell`.
 #[inline]
 fn plain_retention(
     state: Plain,

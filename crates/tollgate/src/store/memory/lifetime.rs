@@ -1,13 +1,13 @@
-//! Encodes a duration in ten bits, rounded up. The code contains the five leading binary digits of
-//! the duration, without the first, which is always one, and the number of bits by which the digits
-//! are shifted.
+//! An encoding of durations in ten bits, similar to a floating-point number. Encoding rounds up.
+//! The code contains the five leading binary digits of the duration, except the first digit, which
+//! is always one. The rest of the code is the number of bits by which the digits are shifted.
 
 use tollgate_core::Millis;
 
 /// The number of bits of a code.
 pub(super) const BITS: u32 = 10;
 
-/// The number of binary digits that a code stores, after the leading one, which it does not store.
+/// The number of binary digits that a code stores. The leading one of a duration is not stored.
 const DIGITS: u32 = 4;
 const LEADING: u64 = 1 << DIGITS;
 
@@ -19,7 +19,7 @@ pub(super) const fn encode(length: Millis) -> u64 {
     }
     let shift = u64::BITS - length.leading_zeros() - 1 - DIGITS;
     let digits = (length >> shift) + if (length >> shift) << shift == length { 0 } else { 1 };
-    // Rounding up may carry into one more digit. Then the shift is one larger, and the digits are zero.
+    // If rounding up carries into one more digit, the shift is one larger, and the digits are zero.
     ((shift as u64 + 1) << DIGITS) + (digits - LEADING)
 }
 

@@ -1,27 +1,27 @@
-//! The store in the memory of this process. Its size is bounded, it is divided into shards, and its
-//! calls remove expired entries.
+//! The store in the memory of this process. The store has a bounded size, is divided into shards
+//! with a lock each, and removes expired entries during its calls.
 //!
 //! - An entry is 28 bytes: a keyed hash of the limit's name and the subject, and the state in two
 //!   words. States that are lists (sliding windows, logs, permits) are stored outside the table of
 //!   entries.
 //! - **Bounded.** [`Bounds`] are divided among the shards. A full shard selects the limit with the
-//!   most entries, and drops the least used sixteenth of that limit's entries. The usage of a
-//!   dropped subject is not forgotten: each overflow counter has a ceiling, the highest usage of
-//!   any of its subjects whose entry was dropped. A subject without an entry starts with at least
-//!   this usage.
-//! - **Never beyond a quota.** If a full shard can drop no entry, because all entries are at their
-//!   limit or have units in flight, a subject without an entry is counted in an overflow counter.
-//!   It shares this counter with other subjects of the limit ([`OVERFLOW_COUNTERS`] for each
-//!   limit), and the answer's source is [`Source::Overflow`](tollgate_core::DecisionSource). A
-//!   client that fills the store gains no request beyond a limit.
+//!   most entries, and drops the sixteenth of that limit's entries that has the least usage. The
+//!   usage of a dropped subject is not forgotten: each overflow counter has a ceiling, the highest
+//!   usage of any of its subjects whose entry was dropped. A subject without an entry starts with
+//!   at least this usage.
+//! - **Never beyond a quota.** A full shard can drop no entry if all of its entries are at their
+//!   limit or have units in flight. The store then counts a subject without an entry in an overflow
+//!   counter, which the subject shares with other subjects of the limit ([`OVERFLOW_COUNTERS`] for
+//!   each limit). The source of the answer is [`Source::Overflow`](tollgate_core::DecisionSource).
+//!   A client that fills the store gains no request beyond a limit.
 //! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]. A limit that
 //!   exceeds its own guarantee cannot use the guaranteed entries of another limit. Permits,
 //!   reservations and remembered refunds are never dropped to make room, and take at most half of a
 //!   shard.
-//! - **Swept by its calls.** Every call checks a few entries and removes expired ones, so the store
-//!   needs no thread.
-//! - **Atomic.** A call locks all of its shards in a fixed order. It changes the state only after
-//!   every charge of the call is decided and has room.
+//! - **Swept by its calls.** Every call checks a few entries and removes the expired entries among
+//!   them, so the store needs no thread.
+//! - **Atomic.** A call locks all of its shards in a fixed order. The call changes the state only
+//!   after every charge of the call is decided and has room.
 
 mod bounds;
 mod call;
@@ -101,8 +101,8 @@ pub struct Memory {
     shards: Box<[Padded]>,
 }
 
-/// A shard on cache lines of its own, so two threads that use different shards do not slow each
-/// other down.
+/// A shard on separate cache lines, so two threads that use different shards do not slow each other
+/// down.
 #[repr(align(64))]
 struct Padded(Mutex<Shard>);
 
@@ -132,7 +132,8 @@ impl Memory {
     /// for locks that other calls hold for a short time.
     ///
     /// # Errors
-    /// None: a store without room refuses the charges, and the source of the readings reports this.
+    /// Never fails. A store without room refuses the charges, and the source of the readings
+    /// reports the cause.
     pub fn apply_now(
         &self,
         now: Timestamp,
@@ -171,7 +172,7 @@ impl Memory {
 
     /// Returns the usage of the store by each of `limits`, in the order of `limits`.
     ///
-    /// Reads one shard after the other, so the numbers are of slightly different times.
+    /// Reads one shard after the other, so the numbers do not describe a single point in time.
     #[must_use]
     pub fn limit_stats<'a>(&self, limits: impl IntoIterator<Item = &'a Limit>) -> Vec<LimitStats> {
         let mut all = HashMap::<u128, LimitStats>::new();
@@ -186,9 +187,9 @@ impl Memory {
         limits.into_iter().map(of).collect()
     }
 
-    /// Returns the usage of the store now, and its counts since it was created.
+    /// Returns the current usage of the store, and the counts since the store was created.
     ///
-    /// Reads one shard after the other, so the numbers are of slightly different times.
+    /// Reads one shard after the other, so the numbers do not describe a single point in time.
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats::default();
@@ -198,7 +199,7 @@ impl Memory {
         stats
     }
 
-    /// Applies a call with one charge, the most frequent call. The result is that of
+    /// Applies a call with one charge, the most frequent call. The result is the same as with
     /// [`call::apply`].
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {
@@ -215,8 +216,8 @@ impl Memory {
         Readings::one(reading).with_source(source)
     }
 
-    /// Charges `limit` for the subject that has only the dimension [`KEY_DIMENSION`], with the
-    /// unhashed value `key`. Allocates no memory. `operation` must be a charge.
+    /// Charges `limit` for the subject that consists of the unhashed value `key` under the name
+    /// [`KEY_DIMENSION`]. Allocates no memory. `operation` must be a charge.
     #[inline]
     pub(crate) fn charge_key(
         &self,

@@ -1,10 +1,10 @@
 //! Overflow counters: shared counters for subjects that have no entry of their own.
 //!
-//! A counter is an upper bound of the usage of each of its subjects. [`Counter::bound`] is the sum
-//! of two parts: the ceiling (the highest usage of any subject with a dropped entry) and the cell
-//! (everything that this counter charged, for all of its subjects together). While the counter
-//! decides for a subject, the subject is never admitted beyond the quota. When the subject gets an
-//! entry later, the entry starts with that bound as its usage.
+//! A counter is an upper bound of the usage of each of its subjects. [`Counter::bound`] is a sum:
+//! the ceiling (the highest usage of any subject with a dropped entry) plus the cell (everything
+//! that this counter charged, for all of its subjects together). Therefore the counter never admits
+//! a subject beyond the quota. When the subject gets an entry later, the entry starts with that sum
+//! as its usage.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Raises this ceiling, if necessary, to an upper bound of the usage in `other` too.
+    /// Raises this ceiling to an upper bound of the usage in both ceilings, `self` and `other`.
     pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
         if self.until <= now {
             *self = other;
@@ -70,7 +70,7 @@ impl Counter {
 
     /// Returns a state of `limit` that has used at least as much as any subject of this counter.
     ///
-    /// For a concurrency limit this state is the cell: permits are distinguished by their ids, so
+    /// For a concurrency limit, the state is the cell. Permits are distinguished by their ids, so
     /// the permits of all subjects together are an upper bound for each subject.
     pub(super) fn bound(&self, limit: &Limit, now: Timestamp) -> Option<Cow<'_, Cell>> {
         if matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
@@ -78,8 +78,8 @@ impl Counter {
         }
         let dropped = self.ceiling.used_at(limit, now);
         let charged = self.cell.as_ref().map_or(0, |cell| {
-            // Such a state is an estimate that decays over time. All of its units are counted until
-            // the state expires.
+            // A `two_bucket` state is an estimate that decays over time. To remain an upper bound,
+            // all of its units count until the state expires.
             if matches!(limit.algorithm(), Algorithm::TwoBucket(_)) {
                 return if now < self.cell_over_at { units_of(cell) } else { 0 };
             }
@@ -129,8 +129,8 @@ impl Counter {
     }
 }
 
-/// Returns a new state of `limit` that has used `units`. All of these units expire at `until`, none
-/// earlier.
+/// Returns a new state of `limit` that has used `units`. All of these units expire at `until`, and
+/// none expires earlier.
 fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) -> Option<Cell> {
     let operation = Operation::Charge { cost: Cost::up_to(units), id: ChargeId::default() };
     let charged_at = |at| charge_admitted(None, limit, operation, at).1;
@@ -139,7 +139,7 @@ fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) ->
     }
     let span = expires_at(&charged_at(until)?, limit).since(until);
     let at = Timestamp::from_millis(until.as_millis().saturating_sub(span.get()));
-    // The store ignores a state from an impossible future, so the time of the charge is capped.
+    // The store ignores a state that is too far in the future, so the time of the charge is capped.
     charged_at(at.min(now.after(limit.skew_tolerance())))
 }
 
@@ -166,23 +166,23 @@ pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestam
     }
 }
 
-/// The bit that marks a [`ChargePosition`] as that of a charge in an overflow counter. It is the
-/// lowest bit above the bits that the algorithm uses. A fallback that contains this store uses the
-/// bits above this one to mark which of the fallback's stores made the charge.
+/// The bit that marks a [`ChargePosition`] as the position of a charge in an overflow counter: the
+/// lowest bit above the bits that algorithms use. The fallback wraps this store, and uses the bits
+/// above `TAG` to mark which of its stores made the charge.
 const TAG: u64 = MAX_EXACT + 1;
 
-/// Returns `position`, marked as that of a charge in an overflow counter.
+/// Returns `position`, marked as the position of a charge in an overflow counter.
 pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
     ChargePosition(position.0 | TAG)
 }
 
-/// Returns the position that the algorithm made, without the marks that stores added.
+/// Returns the position that the algorithm created, without the marks that stores added.
 pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
     ChargePosition(mark.0 & MAX_EXACT)
 }
 
-/// If `operation` refers to a charge in an overflow counter, returns the operation with the
-/// position as the algorithm made it. Otherwise returns `None`.
+/// If `operation` refers to a charge in an overflow counter, returns the operation with an unmarked
+/// position, as the algorithm created it. Otherwise returns `None`.
 pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {
     match &mut operation {
         Operation::Refund { position, .. }

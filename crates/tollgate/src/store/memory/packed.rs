@@ -1,8 +1,10 @@
-//! One entry of the table in two words: the state, its end and its retention.
+//! One entry of the table, encoded in two words: the state, the time at which the state expires,
+//! and the retention.
 //!
 //! Every number that a decision needs is below 2^53, so eleven bits of each word are free. These
-//! bits contain the kind of the entry, whether the entry may be dropped to make room, the number of
-//! the limit's share, and, for a token bucket, an estimate of the time until the bucket is full.
+//! bits contain the type of the entry, whether the entry may be dropped to make room, the number of
+//! the limit's share of the store, and, for a token bucket, an estimate of the time until the
+//! bucket is full.
 
 use std::num::NonZeroU64;
 
@@ -12,18 +14,19 @@ use tollgate_core::{MAX_EXACT, Millis, Timestamp};
 
 use super::lifetime;
 
-/// Whether an entry may be dropped to make room for another. When an entry is dropped, its usage
-/// raises the [`Ceiling`](super::overflow::Ceiling) of the overflow counter of its subject.
+/// Whether an entry may be dropped to make room for another entry. When an entry is dropped, the
+/// overflow counter of its subject raises its [`Ceiling`](super::overflow::Ceiling) to at least the
+/// usage of the entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retention {
-    /// The limit has units left for the subject: such entries are dropped first.
+    /// The limit has units left for the subject. Entries with this retention are dropped first.
     Evictable,
-    /// The subject has reached its limit. The entry is dropped only to make room for a subject of
+    /// The subject has used up the limit. The entry is dropped only to make room for a subject of
     /// another limit, and only while that other limit has less than its guaranteed share. The
-    /// reason is that a dropped entry of this kind raises the ceiling of its overflow counter to
-    /// the limit, and the counter then refuses all of its subjects that have no entry.
+    /// reason is that dropping the entry raises the ceiling of an overflow counter to the quota.
+    /// The counter then refuses all of its subjects that have no entry.
     AtLimit,
-    /// Units are in flight or reserved, or a refund is remembered: the entry is never dropped to
+    /// Units are in flight or reserved, or a refund is remembered. The entry is never dropped to
     /// make room.
     Pinned,
 }
@@ -31,7 +34,7 @@ pub(super) enum Retention {
 /// The content of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Content {
-    /// The state itself.
+    /// The entry contains the state.
     Plain(Plain),
     /// The state is larger than two words. The number is its index among the [`Cells`].
     ///
@@ -41,8 +44,8 @@ pub(super) enum Content {
     Refunded,
 }
 
-/// [`Content`] with the time at which it expires and its [`Retention`]. An `Option` of this type is
-/// 16 bytes too.
+/// [`Content`] with the time at which it expires and its [`Retention`]. `Option<Packed>` has the
+/// same size as `Packed`: 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Packed {
     head: NonZeroU64,
@@ -52,13 +55,13 @@ pub(super) struct Packed {
 const NUMBER_BITS: u32 = 53;
 const TAG_SHIFT: u32 = 61;
 const PROTECTED: u64 = 1 << 60;
-/// The number of bits of `head` between the 53-bit number and [`PROTECTED`]. They hold the low bits
-/// of the code of a lifetime.
+/// The number of bits of `head` between the 53-bit number and [`PROTECTED`]. These bits contain the
+/// low bits of an encoded [lifetime](super::lifetime).
 const SPARE_BITS: u32 = 7;
-/// The number of bits of `tail` that hold the other bits of the code of a lifetime.
+/// The number of bits of `tail` that contain the other bits of an encoded lifetime.
 const LATE_BITS: u32 = lifetime::BITS - SPARE_BITS;
-/// The lowest bit of the share's number in `tail`: it is above the number and the bits of the
-/// lifetime.
+/// The index of the lowest bit of the share's number in `tail`. The bits below contain the 53-bit
+/// number and a part of the encoded lifetime.
 const SHARE_SHIFT: u32 = NUMBER_BITS + LATE_BITS;
 const SHARE: u64 = !0 << SHARE_SHIFT;
 
@@ -103,7 +106,7 @@ impl Packed {
         Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
     }
 
-    /// Returns the same entry, counted in the share with this number.
+    /// Returns the same entry, counted in the share with the number `share`.
     #[inline]
     pub(super) const fn in_share(self, share: u8) -> Self {
         Self { tail: self.tail & !SHARE | (share as u64) << SHARE_SHIFT, ..self }
@@ -143,8 +146,9 @@ impl Packed {
         }
     }
 
-    /// Returns the time at which the entry expires. This time is never too early. For a token
-    /// bucket it is too late by at most a sixteenth of the time that the bucket takes to fill.
+    /// Returns the time at which the entry expires. The result is never too early. For a token
+    /// bucket, the result is too late by at most a sixteenth of the time that the bucket takes to
+    /// fill.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
@@ -160,7 +164,7 @@ impl Packed {
         }
     }
 
-    /// Returns the same entry, marked as that of a subject that has reached its limit.
+    /// Returns the same entry, marked as the entry of a subject that has used up its limit.
     #[inline]
     pub(super) fn protected(self) -> Self {
         Self { head: self.head | PROTECTED, ..self }
@@ -172,8 +176,8 @@ impl Packed {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
-    /// Returns the time between the time in `tail` and the end of the entry. It is zero unless the
-    /// entry is a token bucket.
+    /// Returns the time between the time in `tail` and the expiry of the entry. The result is zero
+    /// unless the entry is a token bucket.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
         lifetime::decode(low | (self.tail & !SHARE) >> NUMBER_BITS << SPARE_BITS)

@@ -1,4 +1,4 @@
-//! A budget of bytes for states larger than [`LARGE`]. The whole store has one such budget, so a
+//! A budget of bytes for states larger than [`LARGE`]. The whole store shares one budget, so a
 //! state may grow beyond the bytes of its shard.
 
 use std::sync::atomic::Ordering;
@@ -9,15 +9,15 @@ use super::sync::AtomicUsize;
 /// [`Pool`] instead.
 pub(super) const LARGE: usize = 4 * 1024;
 
-/// The number of buckets among which limits are divided. Two limits in one bucket are treated as
-/// one limit: they share one part of the pool.
+/// The number of buckets among which limits are divided. Two limits in the same bucket share one
+/// part of the pool, as if they were one limit.
 const BUCKETS: usize = 64;
 
 /// The budget of bytes for all large states and for the states of all overflow counters.
 ///
 /// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and
-/// Hahne, 1998). If only one limit uses the pool, it can take half of the pool, and a second limit
-/// can then still take a quarter.
+/// Hahne, 1998). A limit that uses the pool alone can take half of the pool, which leaves a quarter
+/// for a second limit.
 pub(super) struct Pool {
     bytes: usize,
     used: AtomicUsize,
@@ -36,8 +36,8 @@ impl Pool {
         Self { bytes, used: AtomicUsize::new(0), of_limits }
     }
 
-    /// Allocates `bytes` to the limits in `bucket` if enough bytes are free. Returns whether it
-    /// did.
+    /// Allocates `bytes` to the limits in `bucket` if enough bytes are free. Returns whether the
+    /// bytes were allocated.
     pub(super) fn try_take(&self, bucket: u8, bytes: usize) -> bool {
         let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
         let fits = |used: usize| {

@@ -41,7 +41,7 @@ impl Shard {
     /// charge.
     ///
     /// Settling removes the reservation from the state, and may add a charge with the real cost.
-    /// The state then frees the memory that it does not need.
+    /// The memory that the state no longer needs is freed.
     pub(super) fn redeem(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation: ask, .. } = target.charge;
         let Some(there) = untagged(ask) else { return self.change(now, target) };

@@ -9,17 +9,17 @@ use super::cells::{self, CELL_BYTES, FRESH_HEAP, FRESH_RESERVATION_HEAP};
 use super::pool::LARGE;
 use super::shares::Usage;
 
-/// The room that a call, or a part of it, needs in a shard.
+/// The room that a call, or one charge of a call, needs in a shard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Room {
     pub(super) entries: usize,
     /// New states that are stored outside the table, because they are larger than an entry.
     pub(super) cells: usize,
-    /// Bytes that the states outside the table allocate for themselves.
+    /// The bytes that the states outside the table allocate on the heap.
     pub(super) heap: usize,
     /// Bytes of the pool, for states that exceed [`LARGE`] bytes after the call.
     pub(super) pool: usize,
-    /// Entries that become pinned by the call: from then on they are not dropped to make room.
+    /// The number of entries that the call pins. A pinned entry is never dropped to make room.
     pub(super) pinned: usize,
     /// Whether the entry that needs this room is pinned after the call.
     pub(super) pins: bool,
@@ -73,7 +73,7 @@ impl Room {
         Self { pinned: if was_pinned { 0 } else { 1 }, pins: true, ..self }
     }
 
-    /// Returns the part of this room that counts as pinned in its shard.
+    /// Returns the portion of this room that counts as pinned in its shard.
     pub(super) const fn pinned_usage(self) -> Usage {
         if !self.pins {
             return Usage { entries: 0, bytes: 0 };
@@ -81,7 +81,7 @@ impl Room {
         Usage { entries: self.pinned, ..self.usage() }
     }
 
-    /// Returns the part of this room that is in the shard, without the bytes of the pool.
+    /// Returns the portion of this room that is in the shard, excluding the bytes of the pool.
     pub(super) const fn usage(self) -> Usage {
         Usage { entries: self.entries, bytes: self.cells * CELL_BYTES + self.heap }
     }

@@ -14,7 +14,7 @@ type Slots = Table<Packed>;
 
 impl Shard {
     /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Drops entries if
-    /// necessary, but none that the call itself uses. Returns whether there was room.
+    /// necessary, except entries that the call uses. Returns whether the room was reserved.
     pub(super) fn reserve_room(
         &mut self,
         now: Timestamp,
@@ -48,7 +48,8 @@ impl Shard {
         true
     }
 
-    /// Reserves `bytes` of the pool for the limit in `share`. Returns whether they were free.
+    /// Reserves `bytes` of the pool for the limit in `share`. Returns whether enough bytes were
+    /// free.
     pub(super) fn promise_pool(&mut self, share: u8, bytes: usize) -> bool {
         let bucket = self.shares.bucket(share);
         let fits = self.pool.try_take(bucket, bytes);
@@ -66,7 +67,7 @@ impl Shard {
         }
     }
 
-    /// Returns the bytes that the shard has allocated, including those of the pool.
+    /// Returns the bytes that the shard has allocated, including the bytes of the pool.
     pub(super) fn bytes(&self) -> usize {
         let pooled = self.cells.pooled() + self.shares.pooled;
         Slots::bytes(self.table.capacity()) + self.cells.bytes() + self.shares.bytes() + pooled
@@ -98,8 +99,8 @@ impl Shard {
             return self.fits(now, wanted, exempt);
         }
         if needed > largest {
-            // Either the states outside the table leave no room for more slots, or the table itself
-            // is too large.
+            // The cause is the states outside the table if they use more than half of the bytes.
+            // Otherwise the cause is the table.
             let is_table = beside <= self.bounds.max_bytes / 2;
             return Err(if is_table { Resource::Entries } else { Resource::Bytes });
         }

@@ -1,7 +1,7 @@
-//! Tests in which threads use one store, in many orders of their steps.
+//! Tests in which threads use one store, with many interleavings of the threads' operations.
 //!
-//! At each use of a lock or a counter, another thread may run. `shuttle` chooses that thread at
-//! random, and reports a deadlock. This module compiles only with `--cfg shuttle`:
+//! At each use of a lock or an atomic number, another thread may run. `shuttle` chooses that thread
+//! at random, and reports a deadlock. This module compiles only with `--cfg shuttle`:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --profile schedules -p tollgate --lib schedules
@@ -19,7 +19,7 @@ use tollgate_core::{
 use super::pool::Pool;
 use super::{Bounds, Memory};
 
-/// The number of orders in which each test runs its threads.
+/// The number of interleavings that each test runs.
 const SCHEDULES: usize = 20_000;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const MINUTE: Millis = Millis::from_secs(60);
@@ -65,8 +65,8 @@ fn sharded() -> Arc<Memory> {
     Arc::new(store)
 }
 
-/// Calls that name the same limits in opposite orders must not wait for each other. Each call is
-/// charged to all of its limits or to none.
+/// Calls that name the same limits in opposite orders do not deadlock. Each call is charged to all
+/// of its limits or to none.
 #[test]
 fn calls_over_several_shards_are_whole_and_never_wait_in_a_circle() {
     calls_are_whole(["a", "b", "c"]);
@@ -78,7 +78,7 @@ fn calls_of_one_subject_are_whole() {
     calls_are_whole(["a", "a", "a"]);
 }
 
-/// From several threads, charges three limits, each for one of `subjects`.
+/// Charges three limits from several threads, each limit for one of `subjects`.
 fn calls_are_whole(subjects: [&'static str; 3]) {
     shuttle::check_random(
         move || {
@@ -118,7 +118,7 @@ fn calls_are_whole(subjects: [&'static str; 3]) {
     );
 }
 
-/// A refund that arrives twice counts once, in whatever order the refunds and other charges run.
+/// A refund that arrives twice counts once, whatever the order of the refunds and other charges.
 #[test]
 fn a_refund_that_two_threads_send_counts_once() {
     shuttle::check_random(
@@ -145,7 +145,7 @@ fn a_refund_that_two_threads_send_counts_once() {
     );
 }
 
-/// A store that has no room for all subjects admits none of these subjects beyond its quota.
+/// A full store admits no subject beyond its quota.
 #[test]
 fn newcomers_of_a_full_store_are_never_beyond_the_quota() {
     shuttle::check_random(
@@ -200,8 +200,8 @@ fn the_pool_of_large_states_is_never_exceeded_and_is_returned() {
     );
 }
 
-/// The permits of a subject are a list outside of the table, which grows and shrinks under several
-/// threads.
+/// Permits that several threads take and release stay within the quota. The permits of a subject
+/// are a list outside the table, which grows and shrinks.
 #[test]
 fn permits_that_threads_take_and_release_stay_within_the_quota() {
     shuttle::check_random(

@@ -40,8 +40,8 @@ impl Shard {
         Seat::Nowhere
     }
 
-    /// Reserves the bytes by which the overflow counter of `target` grows. Returns whether they
-    /// were free.
+    /// Reserves the bytes by which the overflow counter of `target` grows. Returns whether enough
+    /// bytes were free.
     fn promise_overflow(&mut self, share: u8, target: &Target<'_>) -> bool {
         let Charge { limit, operation, .. } = target.charge;
         if share == OTHERS {
@@ -60,8 +60,8 @@ impl Shard {
         growth + reservation == 0 || self.promise_pool(share, growth + reservation)
     }
 
-    /// Returns the reading of `target` for a subject without an entry of its own, from its overflow
-    /// counter if there is one.
+    /// Returns the reading of `target` for a subject without an entry. If the subject has an
+    /// overflow counter, the reading is from this counter.
     pub(super) fn judge_newcomer(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation, .. } = target.charge;
         match self.shares.counter(limit.state_digest(), target.key) {
@@ -156,7 +156,8 @@ impl Shard {
         self.shares.pooled = self.shares.pooled - before + after;
     }
 
-    /// Returns the room that a new entry needs if it starts from the state of its overflow counter.
+    /// Returns the room that a new entry needs if the entry starts from the state of its overflow
+    /// counter.
     pub(super) fn room_of_bound(&self, target: &Target<'_>) -> Room {
         let limit = target.charge.limit;
         if !is_concurrency(limit) {

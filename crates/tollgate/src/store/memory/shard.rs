@@ -1,4 +1,4 @@
-//! One part of the store, behind one lock, and the operations on its entries.
+//! A shard: one part of the store, with its own lock, and the operations on its entries.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use super::target::{CallOutcome, Growth, Seat, Target, counts, is_concurrency, r
 #[repr(C)]
 pub(super) struct Shard {
     pub(super) table: Table<Packed>,
-    /// The number of calls since the last step of the sweep.
+    /// The number of calls since the last run of the sweep.
     pub(super) unswept_calls: u32,
     pub(super) cells: Cells,
     pub(super) bounds: Part,
@@ -35,7 +35,8 @@ pub(super) struct Shard {
     pub(super) pool: Arc<Pool>,
     /// The room that is reserved for the call in progress and is not used yet.
     pub(super) reserved_room: Room,
-    /// The bytes of the pool that are reserved for the call in progress, with the bucket of each.
+    /// The bytes of the pool that are reserved for the call in progress. Each element is the bucket
+    /// of a limit and the bytes that are reserved for this limit.
     pub(super) promised_pool: SmallVec<[(u8, usize); 4]>,
     /// A time before which no entry expires.
     pub(super) first_end: Timestamp,
@@ -76,7 +77,8 @@ impl Shard {
         }
     }
 
-    /// Returns whether `target` lets the call be admitted: it is a charge that fits, or no charge.
+    /// Returns whether the call can be admitted as far as `target` is concerned: `target` is a
+    /// charge that fits, or an operation other than a charge.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
             || self.look(now, target).admission == Admission::Now
@@ -232,7 +234,7 @@ impl Shard {
     }
 
     /// Returns the reading of a charge that is not counted. If the subject's limit refused the
-    /// charge, marks the subject's entry as one that has reached its limit.
+    /// charge, marks the subject's entry as an entry with a used-up limit.
     pub(super) fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let reading = self.look(now, target);
         let refused = reading.admission != Admission::Now && reading.found == StoredState::Present;
@@ -274,8 +276,8 @@ impl Shard {
         reading
     }
 
-    /// Stores `cell` in a new slot or in the existing slot of `target`, where the entry had this
-    /// weight before.
+    /// Stores `cell` in a new slot, or in the existing slot of `target`. `before` is the weight of
+    /// the entry in the existing slot.
     pub(super) fn keep(
         &mut self,
         target: &Target<'_>,
@@ -359,8 +361,8 @@ impl Shard {
         }
     }
 
-    /// Returns the amounts by which an entry adds to its share. The bytes of the pool are not
-    /// included.
+    /// Returns the entry count and the bytes that an entry adds to its share. Excludes the bytes of
+    /// the pool.
     pub(super) fn weigh(&self, packed: Packed) -> Weight {
         let bytes = match packed.content() {
             Content::Large(index) => {
@@ -403,7 +405,7 @@ pub(super) fn retention(
     }
 }
 
-/// Returns the [`retention`] of a state that has reached its limit.
+/// Returns the [`retention`] of a state if its limit is used up.
 fn tenure_at_limit(cell: Option<&Cell>) -> Retention {
     if is_pinned(cell) { Retention::Pinned } else { Retention::AtLimit }
 }

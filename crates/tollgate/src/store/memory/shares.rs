@@ -1,4 +1,5 @@
-//! The shares of a shard: for each limit, its usage of the shard and its overflow counters.
+//! The shares of a shard. A share is the record of one limit in the shard: the entries and bytes
+//! that the limit uses, and its overflow counters.
 
 use tollgate_core::{Cell, Timestamp};
 
@@ -8,9 +9,9 @@ use super::overflow::Counter;
 use super::packed::Retention;
 use super::pool::{Pool, bucket};
 
-/// The number of the share that all limits without a share of their own have in common. These
-/// limits have no overflow counters, so a subject without an entry is refused if the shard has no
-/// room for its entry.
+/// The number of the common share of all limits that have no share of their own. Such a limit has
+/// no overflow counters, so a subject without an entry is refused if the shard has no room for an
+/// entry.
 pub(super) const OTHERS: u8 = 0;
 
 /// The number of limits that have a share of their own, and the number of overflow counters of
@@ -29,7 +30,7 @@ pub(super) struct Usage {
     pub(super) bytes: usize,
 }
 
-/// The amounts by which one entry adds to its share.
+/// The entry count and the bytes that one entry adds to its share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Weight {
     pub(super) share: u8,
@@ -116,8 +117,8 @@ impl Shares {
         Self { shares, pinned, places, counting: 0, cursor: 0, pooled: 0 }
     }
 
-    /// Returns the bytes of the shares and overflow counters, without the allocations of the
-    /// counters' cells.
+    /// Returns the bytes of the shares and overflow counters, excluding the memory that the
+    /// counters' cells have allocated.
     pub(super) fn bytes(&self) -> usize {
         let counters: usize = self.shares.iter().map(|share| share.counters.len()).sum();
         (self.shares.len() - 1) * size_of::<LocalShare>() + counters * size_of::<Counter>()
@@ -147,13 +148,13 @@ impl Shares {
     }
 
     /// Returns the share number of the limit with this state digest. If the limit has no share,
-    /// creates one if a number is free. Otherwise returns [`OTHERS`].
+    /// creates a share. If all share numbers are in use, returns [`OTHERS`].
     pub(super) fn enter(&mut self, digest: u128) -> u8 {
         if let Some(share) = self.find(digest) {
             return share;
         }
-        // A new share is preferred to an unused one, for which the same call may have reserved
-        // room.
+        // A new share is preferred to the reuse of an unused share, because the same call may have
+        // reserved room in the unused share.
         let index = if self.shares.len() <= self.places.limits {
             self.shares.push(LocalShare::default());
             self.shares.len() - 1
@@ -241,8 +242,8 @@ impl Shares {
         (share.reclaimable(Resource::Entries) > 0).then_some(u8::try_from(index).ok()?)
     }
 
-    /// Returns whether `share` uses less than its guaranteed part of `most`. Half of a shard cannot
-    /// be used by entries that are never dropped. This half is guaranteed in equal parts to the
+    /// Returns whether `share` uses less than its guaranteed part of `most`. At least half of a
+    /// shard remains for entries that may be dropped. This half is guaranteed in equal parts to the
     /// limits that exist.
     pub(super) fn is_within_guarantee(&self, share: u8, resource: Resource, most: usize) -> bool {
         let own = usize::from(share);
@@ -261,7 +262,7 @@ impl Shares {
         counters.get(key.part(counters.len()))
     }
 
-    /// Returns the counter that [`counter`](Self::counter) returns, for a change.
+    /// Returns the same counter as [`counter`](Self::counter), as a mutable reference.
     pub(super) fn counter_mut(&mut self, digest: u128, key: Fingerprint) -> Option<&mut Counter> {
         if self.counting == 0 {
             return None;

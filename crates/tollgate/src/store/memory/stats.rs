@@ -2,24 +2,24 @@
 
 use super::shard::Shard;
 
-/// The usage of a [`Memory`](super::Memory) now, and its counts since it was created.
+/// The current usage of a [`Memory`](super::Memory), and its counts since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Entries in the store, including expired ones that are not yet swept.
+    /// Entries in the store, including expired entries that are not yet swept.
     pub entries: usize,
-    /// The entries that are records of refunds. They are kept because the same refund may arrive
-    /// again.
+    /// Entries that are records of refunds. The store keeps such a record because the same refund
+    /// may arrive again.
     pub refunds: usize,
     /// Bytes allocated for entries now.
     pub bytes: usize,
-    /// Entries that were dropped to make room before they expired. The usage of each is now a lower
-    /// bound of the usage with which the subjects of its overflow counter start.
+    /// Entries that were dropped to make room before they expired. After an entry was dropped, the
+    /// subjects of its overflow counter start with at least the usage of the entry.
     pub evicted: u64,
     /// Expired entries that were removed.
     pub swept: u64,
-    /// Charges that found an invalid state, from an impossible future or of another algorithm. Each
-    /// of these charges discarded the state and started with an unused limit.
+    /// Charges that found an invalid state: a state of another algorithm, or with a time too far in
+    /// the future. Each of these charges discarded the state and started with an unused limit.
     pub discarded: u64,
     /// Decisions that an overflow counter made.
     pub overflow: u64,
@@ -34,7 +34,7 @@ pub struct Stats {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStats {
-    /// The limit's entries, including expired ones that are not yet swept.
+    /// The limit's entries, including expired entries that are not yet swept.
     pub entries: usize,
     /// The limit's entries with permits, reservations or a remembered refund. Such entries are
     /// never dropped to make room.

@@ -1,8 +1,8 @@
 //! The types of the locks and counters that the store uses.
 //!
-//! With `--cfg shuttle` they are the types of the crate `shuttle`, which runs the threads of a test
-//! in chosen orders. Only the tests in the module `schedules` are built with this flag; `./test`
-//! runs these tests.
+//! With `--cfg shuttle`, these are the types of the crate `shuttle`, which controls the
+//! interleaving of the threads of a test. Only the tests in the module `schedules` are built with
+//! this flag; `./test` runs these tests.
 
 #[cfg(not(shuttle))]
 pub(super) use parking_lot::{Mutex, MutexGuard};
@@ -11,7 +11,7 @@ pub(super) use shuttle::sync::{MutexGuard, atomic::AtomicUsize};
 #[cfg(not(shuttle))]
 pub(super) use std::sync::atomic::AtomicUsize;
 
-/// A mutex that a panic does not poison, as a mutex of `parking_lot`.
+/// A mutex that a panic does not poison, like the mutex of `parking_lot`.
 #[cfg(shuttle)]
 pub(super) struct Mutex<T>(shuttle::sync::Mutex<T>);
 

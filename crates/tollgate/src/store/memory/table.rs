@@ -1,11 +1,11 @@
-//! An open-addressing hash table. Its keys are hashes already, so the table does not hash them.
+//! An open-addressing hash table. The keys are hashes, so the table does not hash the keys again.
 //!
 //! The table uses linear probing with the Robin Hood rule (Celis, 1986): an entry farther from its
 //! home slot takes the slot of an entry that is nearer to its own home slot. A search therefore
 //! ends early even if the table is 7/8 full. A home slot is computed by a multiplication, not by a
-//! mask, so the capacity can grow by a tenth instead of doubling. The entries are in the order of
-//! their keys, so growing is one pass. When an entry is removed, the entries after it shift back by
-//! one slot, so no marks of removed entries remain. An entry of the store is 28 bytes.
+//! mask, so the capacity can grow by a tenth instead of doubling. The entries are sorted by their
+//! keys, so growing is one pass. When an entry is removed, the entries after it shift back by one
+//! slot, so the table needs no tombstones. An entry of the store is 28 bytes.
 
 use super::fingerprint::Fingerprint;
 
@@ -44,8 +44,8 @@ impl<V: Copy> Slot<V> {
 /// The highest load factor: seven slots in eight.
 const FULL_OF: (usize, usize) = (7, 8);
 
-/// When a table is full, it grows by one slot in this many. A table of at least 100 slots then has
-/// entries in at least 78 % of its slots.
+/// A full table grows by 1/`GROWN_OF` of its capacity. At this growth, a table of at least 100
+/// slots has entries in at least 78 % of its slots.
 const GROWN_OF: usize = 10;
 
 /// The smallest capacity of a table that is not empty.
@@ -111,8 +111,8 @@ impl<V: Copy> Table<V> {
                 return Some(slot);
             }
             // If `key` were in the table, it would have taken the slot of an entry that is nearer
-            // to its home slot. Entries are in the order of their places, except those that wrap
-            // around to the beginning.
+            // to its home slot. Entries are sorted by `place`, except entries that wrap around to
+            // the beginning.
             if there.place > key.place && self.distance(there.place, slot) < distance {
                 return None;
             }
@@ -138,8 +138,8 @@ impl<V: Copy> Table<V> {
     }
 
     /// Passes the value of `key` to `change`, stores the new value that `change` returns, and
-    /// returns the result of `change`. Returns `None`, with nothing changed, if there is no entry
-    /// or if `change` returns `None`.
+    /// returns the result of `change`. Returns `None` and changes nothing if there is no entry or
+    /// if `change` returns `None`.
     #[inline(always)]
     pub(super) fn change<R>(
         &mut self,
@@ -167,7 +167,7 @@ impl<V: Copy> Table<V> {
         self.place(key, value);
     }
 
-    /// Removes the entry in `slot`. The entries after it may move back by one slot.
+    /// Removes the entry in `slot`. The entries after the removed entry may move back by one slot.
     pub(super) fn remove(&mut self, slot: usize) -> Option<V> {
         let removed = self.slots.get(slot)?.value?;
         self.len -= 1;

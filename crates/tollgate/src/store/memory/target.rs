@@ -55,7 +55,7 @@ pub(super) enum Seat {
     Entry,
     /// In an overflow counter of the limit, which the subject shares with other subjects.
     Overflow,
-    /// Nowhere, because there is no room: a charge is refused, and a refund is not made.
+    /// Nowhere, because there is no room. A charge is refused, and a refund is not made.
     Nowhere,
 }
 

@@ -23,9 +23,9 @@ enum Change {
 }
 
 impl Shard {
-    /// Applies `targets`, which are all in this shard, if each of them is a charge that fits and
-    /// its entry contains the state. One of them may be a subject's first permit. Appends their
-    /// readings to `readings`. Otherwise returns false, with nothing changed.
+    /// Applies `targets`, which are all in this shard, and appends their readings to `readings`.
+    /// Returns false and changes nothing unless each target is a charge that fits and has its state
+    /// in its entry. One target may instead be a subject's first permit.
     pub(super) fn charge_together(
         &mut self,
         now: Timestamp,
@@ -78,7 +78,8 @@ impl Shard {
             let fits = !changes.iter().any(is_first) && self.has_room_for_permit(limit, cost);
             return fits.then(|| (Change::FirstPermit, Reading::default()));
         };
-        // Two charges of the same entry depend on each other, so they are not decided here.
+        // If two charges have the same entry, the second depends on the first. This function does
+        // not decide such calls.
         if changes.iter().any(|change| matches!(change, Change::Entry(other, _) if *other == slot))
         {
             return None;

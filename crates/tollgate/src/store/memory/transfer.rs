@@ -67,8 +67,9 @@ impl Shard {
     ///
     /// # Errors
     /// [`StoreError::Full`] if no entry has room for the joined state, and an overflow counter
-    /// cannot replace the entry: the state has permits or reservations, the subject has an entry
-    /// already, or the limit has no overflow counters. Nothing is changed then.
+    /// cannot replace the entry. The second condition is met if the state has permits or
+    /// reservations, if the subject has an entry already, or if the limit has no overflow counters.
+    /// An error means that nothing was changed.
     fn join(&mut self, now: Timestamp, target: &Target<'_>, cell: Cell) -> Result<(), StoreError> {
         let limit = target.charge.limit;
         let digest = limit.state_digest();
@@ -100,8 +101,8 @@ impl Shard {
         if !self.reserve_room(now, share, room, &|key| key == target.key) {
             return self.raise(now, target, &joined, retention);
         }
-        // The joined cell contains the previous state, so the previous entry is removed before it
-        // is stored.
+        // The joined cell contains the previous state, so the previous entry is removed before the
+        // joined cell is stored.
         if let Some(slot) = self.table.find(target.key) {
             self.forget(slot);
         }
@@ -110,8 +111,7 @@ impl Shard {
         Ok(())
     }
 
-    /// Raises the ceiling of the subject's overflow counter to the usage in `cell`, if it was
-    /// lower.
+    /// Raises the ceiling of the subject's overflow counter to at least the usage in `cell`.
     fn raise(
         &mut self,
         now: Timestamp,

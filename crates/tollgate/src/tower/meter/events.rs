@@ -1,15 +1,15 @@
-//! A parser for the data of server-sent events, which reads a response as it arrives.
+//! A parser for server-sent events, which reads the data of a response as it arrives.
 //!
-//! Written by hand: `eventsource-stream` collects each event in a string without a bound. This parser stores
-//! no byte of the response.
+//! The parser is written by hand, because the crate `eventsource-stream` collects each event in a
+//! string without a bound. This parser stores no byte of the response.
 
 /// The state of a parser for a stream of server-sent events (the WHATWG's `text/event-stream`). The
 /// state contains no text of the stream.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     state: State,
-    /// Whether the last byte was a carriage return. A line feed after it belongs to the same line
-    /// end.
+    /// Whether the last byte was a carriage return. If a line feed follows, both characters are one
+    /// end of line.
     after_return: bool,
 }
 
@@ -24,10 +24,10 @@ pub(super) enum Piece<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// At the start of the stream, where a byte order mark is ignored. The stream so far consists of
-    /// this many first bytes of [`MARK`].
+    /// At the start of the stream, where a byte order mark is ignored. The number is how many bytes
+    /// of [`MARK`] have arrived.
     Mark(usize),
-    /// In the name of a field. The name so far consists of this many first bytes of [`DATA`].
+    /// In the name of a field. The number is how many bytes of [`DATA`] have arrived.
     Name(usize),
     /// Directly after the colon, where one space is ignored.
     Colon,
@@ -90,7 +90,8 @@ impl Events {
         }
     }
 
-    /// Returns the state after the end of a line or of the bytes.
+    /// Passes the rest of the current line in `bytes` to `piece`, if the line contains data.
+    /// Returns the bytes after this rest of the line.
     fn rest_of_line<'a>(&self, bytes: &'a [u8], piece: &mut impl FnMut(Piece<'a>)) -> &'a [u8] {
         let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
         let (line, rest) = bytes.split_at(end.unwrap_or(bytes.len()));
@@ -158,9 +159,10 @@ mod tests {
     fn a_byte_order_mark_at_the_start_is_ignored() {
         for (stream, expected) in [
             ("\u{feff}data: one\n\ndata: two", ["one\n", "two"]),
-            // A second mark is a part of its line.
+            // A second byte order mark is a part of its line.
             ("\u{feff}\n\u{feff}data: one\ndata: two", ["", "two"]),
-            // Characters whose first byte, or first two bytes, are those of the mark.
+            // The first one or two bytes of these characters are the same as those of the byte
+            // order mark.
             ("\u{fec0}data: one\ndata: two\n\n", ["two\n", ""]),
             ("\u{f000}data: one\ndata: two\n\n", ["two\n", ""]),
         ] {

@@ -1,8 +1,8 @@
 //! Follows a JSON pointer through a document that arrives in pieces, without storing the document.
 //!
-//! Written by hand: `serde_json` reads a whole document, and streaming readers such as `struson` block on
-//! a reader, while the pieces of a response pass one by one. A follower stores one value of at most
-//! `MAX_TEXT` bytes however long the response is.
+//! The parser is written by hand. `serde_json` reads a whole document, and streaming readers such
+//! as `struson` block on a reader, while a response passes in pieces. A follower stores one value
+//! of at most `MAX_TEXT` bytes, however long the response is.
 
 use tollgate_core::json_pointer::MAX_POINTER_BYTES;
 
@@ -11,9 +11,10 @@ const MAX_TEXT: usize = MAX_POINTER_BYTES;
 
 /// The state of a parser that follows a pointer in a JSON document that arrives in pieces.
 ///
-/// The parser skips values outside of the pointer's path, at any depth, and checks them only as far
-/// as necessary to find their end. The state contains at most [`MAX_TEXT`] bytes of a string, and
-/// one container for each step of the pointer.
+/// The parser skips values outside of the pointer's path, at any depth, and checks these values
+/// only as far as necessary to find their end. The state contains at most [`MAX_TEXT`] bytes of a
+/// string, and one container for each step of the pointer. A step is one reference token of a JSON
+/// pointer (RFC 6901).
 #[derive(Debug, Default)]
 pub(super) struct Follower {
     state: State,
@@ -58,8 +59,8 @@ enum Container {
 }
 
 impl Follower {
-    /// Parses `bytes`, the next bytes of the document. Calls `found` with each number and string at
-    /// the pointer with these `steps`.
+    /// Parses `bytes`, the next bytes of the document. Calls `found` with each number or string at
+    /// the pointer that consists of `steps`.
     pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
@@ -173,8 +174,7 @@ impl Follower {
         }
     }
 
-    /// Returns the step of the pointer that selects a member of the innermost open container on the
-    /// path.
+    /// Returns the step of the pointer for the innermost open container on the path.
     fn step<'s>(&self, steps: &'s [Box<str>]) -> &'s str {
         self.path.len().checked_sub(1).and_then(|at| steps.get(at)).map_or("", |step| step)
     }
@@ -223,7 +223,7 @@ impl Follower {
     }
 }
 
-/// Whether a step names the element `index` of an array.
+/// Returns whether a step of a pointer is the index `index` of an array element.
 fn is_index(step: &str, index: u64) -> bool {
     let is_plain = step == "0" || step.starts_with(|first: char| ('1'..='9').contains(&first));
     is_plain && step.parse() == Ok(index)

@@ -26,7 +26,7 @@ pub(super) use watch::{is_json, value_at};
 /// The reservation of a request while the request runs. The reservation is extended repeatedly and
 /// settled once: at the end of the response body, when the body breaks off, when the client
 /// disconnects or when the service fails. Each meter settles the cost that the response has
-/// reported by then. For a meter without a reported cost, the reserved amount is charged.
+/// reported until that time. If a meter has no reported cost, the reserved amount is charged.
 pub(super) struct Metering {
     watch: Option<Watch>,
     /// The task that extends the reservation. `None` outside of a runtime, where the reservation
@@ -34,7 +34,7 @@ pub(super) struct Metering {
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
     reserved: Arc<Receipt>,
-    /// The meaning of the response for the charges. Until the response is known, the charges
+    /// Whether the response keeps or refunds the charges. Until the response is known, the charges
     /// remain.
     settlement: Settlement,
 }
@@ -64,8 +64,8 @@ impl Metering {
             })
         });
         let (limiter, kept) = (Arc::clone(limiter), Arc::clone(&reserved));
-        // If the store does not answer, the reservation expires, and its units are released or
-        // charged as its limits say.
+        // If the store does not answer, the reservation expires. The settings of each limit
+        // determine whether its units are released or charged.
         let settle = Box::new(move |cost| {
             let now = limiter.now();
             let background = Arc::clone(&limiter);
@@ -83,7 +83,7 @@ impl Metering {
         Self { watch, holding, settle, reserved: kept, settlement }
     }
 
-    /// Returns whether a meter reads the body. The response must not be compressed then.
+    /// Returns whether a meter reads the body. If so, the response must not be compressed.
     pub(super) fn reads_body(&self) -> bool {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }
@@ -93,8 +93,8 @@ impl Metering {
         self.reserved.is_free(settlement)
     }
 
-    /// Reads the header fields of the response, and records `settlement`, the meaning of the
-    /// response for the charges.
+    /// Reads the header fields of the response. Records `settlement`, which determines whether the
+    /// charges remain.
     pub(super) fn answered(&mut self, settlement: Settlement, headers: &HeaderMap) {
         self.settlement = settlement;
         if let Some(watch) = &mut self.watch {
@@ -115,7 +115,8 @@ impl Metering {
     }
 
     fn end(&mut self, cost: Cost) {
-        // If an extension reaches the store after the settlement, it finds nothing to extend.
+        // If an extension reaches the store after the settlement, the extension finds no
+        // reservation and has no effect.
         self.holding.take().inspect(AbortHandle::abort);
         if let Some(settle) = self.settle.take() {
             settle(cost);

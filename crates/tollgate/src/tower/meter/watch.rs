@@ -11,8 +11,8 @@ use tollgate_core::{Cost, Millis};
 use super::events::{Events, Piece};
 use super::follower::Follower;
 
-/// Reads the values of the meters from a response that passes through the layer. The memory that a
-/// watch uses depends on the meters, not on the size of the response.
+/// Reads the values of the meters from a response that passes through the layer. The memory of a
+/// `Watch` depends on the meters, not on the size of the response.
 #[derive(Debug)]
 pub(in crate::tower) struct Watch {
     readings: Vec<Reading>,
@@ -32,7 +32,7 @@ struct Reading {
 /// The format in which the body is read.
 #[derive(Debug)]
 enum Form {
-    /// The body is not read: no meter needs it, or its format is unknown.
+    /// The body is not read, because no meter needs the body or its format is unknown.
     Unread,
     Json,
     Events(Events),
@@ -48,7 +48,7 @@ impl Watch {
         Self { readings: meters.map(reading).collect(), form: Form::Unread, bytes: None }
     }
 
-    /// Returns whether a meter reads the body. The response must not be compressed then.
+    /// Returns whether a meter reads the body. If so, the response must not be compressed.
     pub(super) fn reads_body(&self) -> bool {
         self.readings.iter().any(|reading| matches!(*reading.meter, Meter::Json { .. }))
     }
@@ -96,7 +96,7 @@ impl Reading {
     fn read(&mut self, data: &[u8]) {
         let Meter::Json { pointer } = &*self.meter else { return };
         let told = &mut self.told;
-        // A value that is not a whole number does not replace an earlier one.
+        // A value that is not a whole number does not replace an earlier value.
         self.follower.push(pointer.steps(), data, &mut |text| {
             *told = whole_number(text.as_bytes()).or(*told);
         });
@@ -104,7 +104,7 @@ impl Reading {
 }
 
 /// Returns the number or string at `pointer` in a whole JSON document. If the document has several
-/// values there, returns the last.
+/// values at `pointer`, returns the last value.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
     let mut value = None;
     let mut keep = |text: &str| value = Some(text.to_owned());

@@ -37,8 +37,8 @@ async fn a_store_without_room_counts_a_cell_that_comes_on_by_overflow() {
         let place = CellKey { limit: &limit, subject: &subject };
         let cell = from.cells(NOW, &[place]).await.unwrap().remove(0).unwrap();
         full.join(NOW, &[(place, cell)]).await.unwrap();
-        // The first subject has used its quota and keeps its entry. The second has used its quota
-        // too: the overflow counter refuses it.
+        // The first subject has used its quota and keeps its entry. The second subject has used its
+        // quota too, so the overflow counter refuses the second subject.
         let looked =
             full.apply(NOW, &[charge(Operation::Peek { cost: Cost::ONE })]).await.unwrap()[0];
         assert_eq!(looked.used, 1);

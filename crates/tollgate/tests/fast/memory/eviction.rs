@@ -46,8 +46,8 @@ fn a_client_whose_large_charge_was_refused_is_protected() {
     assert_eq!(used(&store, START, &limit, "victim"), 6);
 }
 
-/// Brings a thousand subjects to their limit of `quota` units and has each of them refused. All of
-/// them are protected, so a client that is not is the only one that can make room.
+/// Brings a thousand subjects to their limit of `quota` units, and has each of them refused. All of
+/// these subjects are protected, so only the entry of another client can be evicted to make room.
 fn refuse_a_thousand(store: &Memory, limit: &Limit, quota: u64) {
     for number in 0..1_000 {
         let attacker = subject(&format!("attacker-{number}"));

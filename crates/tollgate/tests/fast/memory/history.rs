@@ -1,4 +1,4 @@
-//! The answers to many concurrent threads, checked as one history.
+//! A test that checks the answers to many concurrent threads as one history.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

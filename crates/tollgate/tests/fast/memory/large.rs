@@ -1,4 +1,4 @@
-//! States of one subject up to the largest that a limit may have.
+//! Tests of states of one subject, up to the largest state that a limit may have.
 
 use tollgate::model::{Admission, ChargePosition};
 use tollgate::store::Memory;

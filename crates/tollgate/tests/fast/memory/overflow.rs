@@ -1,4 +1,4 @@
-//! The effects of clients that fill the store, and their bounds.
+//! Tests of the effects of clients that fill the store, and of the bounds of these effects.
 
 use tollgate::model::{
     Admission, Charge, ChargeId, ChargePosition, Cost, DecisionSource, Deduplication, Limit,
@@ -101,7 +101,7 @@ fn permits_and_reservations_of_one_limit_leave_room_for_others() {
     assert!((500..=1_000).contains(&pinned), "{pinned}");
 }
 
-/// Creates a store that counts every subject by overflow counters.
+/// Creates a store without room for entries, which counts every subject by overflow counters.
 fn no_entries() -> Memory {
     store_of(0)
 }

@@ -1,9 +1,9 @@
-//! At every fill level, no subject is admitted beyond its quota.
+//! A test that no subject is admitted beyond its quota, however full the store is.
 //!
-//! Everything that a store with very little memory admits is also applied to the reference model,
-//! which must admit it too. A fixed window that opens with the first request may be an overflow
-//! counter's, opened by other subjects. Such charges are checked against the windows that the
-//! subject was shown.
+//! The test applies everything that a store with very little memory admits to the reference model,
+//! which must admit the same operations. A fixed window that opens with the first request may be
+//! the window of an overflow counter, which another subject opened. Charges in such windows are
+//! checked against the windows that the subject was shown.
 
 use std::collections::HashMap;
 

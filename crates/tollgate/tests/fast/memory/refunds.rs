@@ -90,7 +90,7 @@ fn a_receipt_with_an_impossible_mark_is_not_remembered_for_ever() {
     let limit = token_bucket(5, 10_000, 5);
     let who = subject("who");
     ask(&store, START, &limit, &who, take(5, 1)).unwrap();
-    // A position with bits above the step's own belongs to no charge of this entry.
+    // A position with bits above those of the algorithm belongs to no charge of this entry.
     let none = ask(&store, START, &limit, &who, refund(1, ChargePosition(u64::MAX), ChargeId(1).0))
         .unwrap();
     assert_eq!((none.refunded, store.stats().refunds), (0, 0));

@@ -1,5 +1,5 @@
-//! Adaptive bounds always stay between their ends. They rise while there is capacity and fall
-//! otherwise.
+//! Tests of adaptive bounds. A bound always stays between its minimum and its maximum. A bound
+//! rises while there is capacity, and falls under overload.
 
 use std::num::NonZeroU32;
 
@@ -20,8 +20,8 @@ fn served(micros: u64, in_flight: u32) -> Sample {
     Sample { micros, in_flight, outcome: SampleOutcome::Served }
 }
 
-/// Observes so many seconds of responses, 100 per second, that take `micros` with the bound fully
-/// used.
+/// Observes `seconds` seconds of responses, 100 per second, that take `micros` each. The bound is
+/// fully used.
 fn seconds(bound: &mut Adaptive, from: Timestamp, seconds: u64, micros: u64) -> Timestamp {
     for step in 0..seconds * 100 {
         let now = from.after(Millis::new(step * 10));

@@ -1,4 +1,4 @@
-//! The fleet's pool, over a store that answers and over one that does not.
+//! Tests of load shedding by the fleet, over a store that answers and a store that does not.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -54,7 +54,7 @@ impl<S: Store> World<S> {
     }
 }
 
-/// Returns the value of a future that does not wait.
+/// Returns the value of a future that must be ready at once.
 fn now<T>(future: impl Future<Output = T>) -> T {
     let future = std::pin::pin!(future);
     match future.poll(&mut Context::from_waker(Waker::noop())) {
@@ -172,7 +172,7 @@ fn a_store_without_an_answer_sheds_nobody() {
     assert_eq!(world.take(Priority::Test, 50).len(), 50);
 }
 
-/// A store without an answer.
+/// A store that never answers.
 struct Silent;
 
 impl Store for Silent {

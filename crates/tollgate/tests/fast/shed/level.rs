@@ -1,4 +1,5 @@
-//! The rules of the shedding level: it rises and falls slowly, and sheds the lowest priority first.
+//! Tests of the shedding level. The level rises and falls slowly, and sheds the lowest priority
+//! first.
 
 use proptest::prelude::*;
 use tollgate::model::{Millis, Timestamp};
@@ -22,7 +23,8 @@ fn rising() -> (ShedLevel, Timestamp) {
     (level, START)
 }
 
-/// Generates times of observations, some milliseconds apart, with the load at each.
+/// Generates observations: a time some milliseconds after the previous observation, and the load at
+/// this time.
 fn looks() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let load =
         prop_oneof![0..RECOVERED, RECOVERED..=OVERLOAD, OVERLOAD + 1..5_000_u32, Just(u32::MAX)];

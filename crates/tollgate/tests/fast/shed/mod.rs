@@ -1,4 +1,4 @@
-//! Load shedding: the rules of its parts, and a node at three times its capacity.
+//! Tests of load shedding: the rules of each component, and a node at three times its capacity.
 
 mod adaptive;
 mod fleet;

@@ -1,5 +1,5 @@
-//! A node in front of a service with a fixed capacity, in virtual time: the results of each
-//! priority at three times the capacity.
+//! A simulation in virtual time of a node in front of a service with a fixed capacity. The tests
+//! check the results of each priority at three times the capacity.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,21 +12,23 @@ use crate::shed::worker::at_most;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// The service's concurrency and the duration of a request: 100 requests per second.
+/// The service runs ten requests at the same time, and each request takes 100 ms. The capacity is
+/// therefore 100 requests per second.
 const PLACES: usize = 10;
 const SERVICE_MILLIS: u64 = 100;
 
-/// Answers that take longer are useless.
+/// The time after which a response is useless to the client.
 const PATIENCE_MILLIS: u64 = 400;
 
-/// The requests in 10 ms: three, which is three times the capacity. Ten such beats contain five
-/// critical requests, five writes, ten reads and ten tests.
+/// The requests that arrive in each 10 ms: three, which is three times the capacity. Ten such
+/// intervals contain five critical requests, five writes, ten reads and ten tests.
 const BEATS: [[Priority; 3]; 2] = [
     [Priority::Critical, Priority::Read, Priority::Test],
     [Priority::Write, Priority::Read, Priority::Test],
 ];
 
-/// The results of a run by priority: requests sent, and requests answered in time.
+/// The results of a run, by priority: requests that were sent, and requests that were answered in
+/// time.
 #[derive(Debug, Default)]
 struct Outcome {
     asked: [u64; 4],

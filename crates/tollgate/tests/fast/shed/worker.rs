@@ -1,4 +1,4 @@
-//! A worker: slots, its limit, its signals and its switches.
+//! Tests of a worker: its slots, its bound, the loads that it measures, and its switches.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Charges, refusals, headers, refunds.
+//! Tests of the layer: charges, refusals, header fields and refunds.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The permits of a request in flight, and their expiry.
+//! Tests of the permits of a request in flight, and of their expiry.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Costs that the response contains: reserved when a request arrives, settled when its response
-//! ends.
+//! Tests of costs that the response reports. Units are reserved when a request arrives, and the
+//! cost is settled when the response ends.
 
 use std::convert::Infallible;
 use std::io;
@@ -64,8 +64,8 @@ fn tokens() -> Meter {
     Meter::Json { pointer: pointer("/usage/total") }
 }
 
-/// Returns a rule by which a request reserves 40 units, or `reserve`, and costs the units that
-/// `meter` reads.
+/// Returns a rule for requests that cost the units that `meter` reads. A request reserves
+/// `reserve`, or 40 units if `reserve` is `None`.
 fn metered(meter: Meter, reserve: Option<ReservationAmount>, mode: RuleMode) -> Rule {
     let mut rule = rule("metered", "/**", &[], mode);
     rule.limits.push(LimitRef { limit: 0, cost: units(40) });
@@ -115,7 +115,7 @@ impl World {
         self.ask(Request::new(()), answer).await
     }
 
-    /// Returns the used units of the limit, and how many of them are only reserved.
+    /// Returns the used units of the limit, and how many of these units are only reserved.
     async fn used(&self) -> (u64, u64) {
         let attributes = RequestAttributes {
             method: "GET",
@@ -282,7 +282,7 @@ async fn a_request_says_how_much_to_reserve() {
     let asking = |max: &str| Request::builder().header("x-max", max).body(()).unwrap();
     let running = world.ask(asking("55"), events()).await;
     assert_eq!(world.used().await, (55, 55));
-    // A cost that can never fit is refused, and not reduced to one that fits.
+    // A cost that can never fit is refused. The limiter does not reduce the cost to one that fits.
     let refused = world.ask(asking("101"), events()).await;
     assert_eq!(refused.0.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(running);

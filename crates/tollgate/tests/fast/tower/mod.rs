@@ -1,4 +1,5 @@
-//! The layer in front of a service, on the memory store and on stores with faults.
+//! Tests of the layer in front of a service, with the memory store and with stores that have
+//! faults.
 
 mod by_status;
 mod layer;

@@ -30,7 +30,8 @@ fn counted(limits: Vec<Limit>) -> (World<Faulty>, Arc<Completions>) {
     (World::around(limiter.with_observer(Arc::clone(&completions))), completions)
 }
 
-/// Starts a request that is not answered yet. Its processing on arrival is complete.
+/// Starts a request, and returns when the request was processed on arrival. The response is not
+/// sent yet.
 async fn start<S: Store + 'static>(world: &World<S>) -> JoinHandle<(StatusCode, String)> {
     let request = world.get("/slow");
     let request = tokio::spawn(async move {

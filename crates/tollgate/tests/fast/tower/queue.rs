@@ -17,8 +17,8 @@ use crate::tower::world::{World, concurrent, github, policy, rule, window};
 
 const WAIT: Duration = Duration::from_secs(2);
 
-/// Returns a policy with so many concurrent requests and a queue of `length` for two seconds. `/4`
-/// also has a window of four.
+/// Returns a policy with `places` concurrent requests and a queue of `length` requests, which wait
+/// for at most two seconds. Requests for `/4` are also charged on a window of four.
 fn in_flight(places: u64, length: usize) -> Policy {
     let queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length });
     let mut all = rule("all", "/**", &[0], RuleMode::Enforce);

@@ -1,4 +1,4 @@
-//! Responses to refused requests that the policy sets.
+//! Tests of responses to refused requests with the settings of a policy.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ fn template(text: &str) -> Option<Template> {
     Some(Template::parse(text).unwrap())
 }
 
-/// A service with a limit of one request, and the settings of the limit, the rule and the policy.
+/// Returns a service with a limit of one request. `settings` are the refusal settings of the limit,
+/// the rule and the policy.
 fn world(settings: [Option<RefusalSettings>; 3]) -> World {
     let [of_limit, of_rule, of_policy] = settings;
     let core = window("core", 1);
@@ -40,7 +41,7 @@ async fn the_refusal_of_a_limit_precedes_that_of_a_rule_and_of_the_policy() {
     ] {
         let world = world(settings);
         assert_eq!(world.get("/").await.status(), StatusCode::OK);
-        // A single body is for every client.
+        // If the policy has only one body, every client receives this body.
         let refused = world.get_accepting("/", Some(BROWSER)).await;
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         assert_eq!(field(&refused, "content-type"), "text/plain; charset=utf-8");
@@ -90,7 +91,7 @@ async fn a_client_receives_the_body_that_it_accepts_with_the_fields_of_the_polic
     }
 }
 
-/// Templates of the policy see no numbers of a limit that is hidden from clients.
+/// A template of the policy receives no numbers of a limit that is hidden from clients.
 #[tokio::test]
 async fn a_hidden_limit_stays_hidden_in_a_template() {
     let text_of_policy = template("{{limit}} {{quota}} {{remaining}}");

@@ -1,4 +1,5 @@
-//! Requests that are shed before their limits are charged, and the slots of requests in flight.
+//! Tests of requests that are shed before their limits are charged, and of the slots of requests in
+//! flight.
 
 use std::num::NonZeroU32;
 

@@ -39,7 +39,7 @@ pub(crate) fn rule(name: &str, path: &str, limits: &[usize], mode: RuleMode) -> 
     Rule { mode, ..Rule::new(name, RequestMatch { paths, ..RequestMatch::default() }, limits) }
 }
 
-/// Returns a policy with all limits per address.
+/// Returns a policy with `limits`, which all count by address.
 pub(crate) fn policy(limits: Vec<Limit>, rules: Vec<Rule>, answers: ResponseSettings) -> Policy {
     let source = SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
     let address = Dimension { name: "address".into(), source };
@@ -54,11 +54,11 @@ pub(crate) fn github() -> ResponseSettings {
     ResponseSettings { headers: vec![HeaderProfile::GitHub], ..ResponseSettings::default() }
 }
 
-/// A limiter over a store, and a service behind it.
+/// A limiter over a store, and a service behind the limiter.
 pub(crate) struct World<S = Memory> {
     pub(crate) limiter: Arc<Limiter<S>>,
     pub(crate) clock: Arc<ManualClock>,
-    /// Each permit lets one request for `/slow` be answered.
+    /// The semaphore of `/slow`. Each permit lets one request for `/slow` be answered.
     pub(crate) gate: Arc<Semaphore>,
     /// The connections of `/upgrade`.
     pub(crate) tunnels: Arc<Mutex<Vec<WhileUpgraded>>>,
