@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// The shortest time from a failed probe to the next one. The next constant is the longest time.
+/// The shortest time from a failed probe to the next probe. The longest time is
+/// [`PROBE_AT_LEAST_EVERY`].
 const PROBE_AFTER: Duration = Duration::from_millis(20);
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
@@ -10,7 +11,7 @@ const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 /// counted from 0.
 ///
 /// The delay doubles up to a bound. The random number `draw` makes the delay shorter or longer by
-/// up to a quarter, so nodes that lost the same server do not reconnect at the same moment.
+/// up to a quarter, so nodes that lost the same server do not all reconnect at the same time.
 #[must_use]
 pub fn probe_delay(failed: u32, draw: u64) -> Duration {
     let doubled = PROBE_AFTER.saturating_mul(1 << failed.min(8)).min(PROBE_AT_LEAST_EVERY);

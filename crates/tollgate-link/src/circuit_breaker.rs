@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum CircuitState {
-    /// The server answers. Calls are sent.
+    /// The server answers, and calls are sent to it.
     Closed = 0,
     /// The connection was just lost, and the first attempt to open a new connection is under way.
     /// Callers wait for this attempt within their deadlines.
@@ -26,17 +26,19 @@ pub enum CircuitState {
 #[derive(Debug)]
 pub struct CircuitBreaker {
     circuit_state: AtomicU8,
-    /// The number of consecutive missed deadlines. Every answer sets the number to 0.
+    /// The number of consecutive missed deadlines. An answer resets the number to 0.
     missed: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
-    /// The generation (the number) of the connection that closed the circuit last.
+    /// The generation of the connection that closed the circuit last. Each new connection of a link
+    /// has the next generation number.
     generation: AtomicU64,
     /// The number of calls that the server answered.
     answers: AtomicU64,
 }
 
-/// A server's progress when a decision was submitted.
+/// The server's progress at the time when a decision was submitted: the connection in use, and the
+/// number of answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The generation of the connection that closed the circuit last.
@@ -108,7 +110,7 @@ impl CircuitBreaker {
         missed >= self.allowed && self.open()
     }
 
-    /// Opens the circuit. Returns true if it was not open before.
+    /// Opens the circuit. Returns true if the circuit was not open before.
     pub fn open(&self) -> bool {
         let opens = self.circuit_state.swap(CircuitState::Open as u8, Ordering::AcqRel)
             != CircuitState::Open as u8;
@@ -118,7 +120,7 @@ impl CircuitBreaker {
         opens
     }
 
-    /// Records that the connection is lost and that the link tries to open a new one.
+    /// Records that the connection is lost and that the link tries to open a new connection.
     pub fn seek(&self) {
         self.missed.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
@@ -142,7 +144,7 @@ impl CircuitBreaker {
 mod tests {
     use super::*;
 
-    /// Returns the current progress, with connection `generation`.
+    /// Returns the current progress, with `generation` in the place of the current generation.
     fn of(circuit: &CircuitBreaker, generation: u64) -> Progress {
         Progress { generation, ..circuit.progress() }
     }

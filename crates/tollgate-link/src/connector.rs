@@ -1,4 +1,4 @@
-//! The part of a link that implements the server's protocol.
+//! The interface that a store implements to connect a link to its servers.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use crate::health::{Fault, Health};
 
 /// Opens, verifies and monitors the connections of a link.
 pub trait Connector: Send + 'static {
-    /// A verified connection. A link has one at a time.
+    /// A verified connection. A link has at most one connection at a time.
     type Connection: Send + Sync + 'static;
     /// The data that the server reported while the connection was verified.
     type Report: Send;
     /// The reason why a connection could not be opened, or was lost.
     type Error: Send + 'static;
 
-    /// Tries once to connect. `generation` is the number of the connection in its link. The users
-    /// of the connection report missed deadlines to `health`.
+    /// Makes one attempt to connect. `generation` is the number of the new connection in its link.
+    /// The users of the connection report missed deadlines to `health`.
     ///
-    /// An implementation must end within its own time limit. Callers wait for an attempt for at
-    /// most [`LinkLimits::seek`](crate::LinkLimits::seek).
+    /// An implementation must complete within its own time limit. Callers wait for an attempt for
+    /// at most [`LinkLimits::seek`](crate::LinkLimits::seek).
     fn connect(
         &mut self,
         generation: u64,
@@ -34,15 +34,15 @@ pub trait Connector: Send + 'static {
     /// Waits until `connection` is closed.
     fn ended(connection: &Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// Checks `connection` periodically. Returns, with the reason, when the connection must not be
-    /// used any more.
+    /// Checks `connection` periodically. When the connection must not be used any more, returns the
+    /// reason.
     fn watch(
         &mut self,
         connection: &Self::Connection,
         report: Self::Report,
     ) -> impl Future<Output = (Fault, Self::Error)> + Send;
 
-    /// Ends the use of `connection`. Callers may still have references to it.
+    /// Ends the use of `connection`. Callers may still have references to the connection.
     fn end(&mut self, connection: &Self::Connection);
 
     /// Returns the error that describes `fault`, which a caller reported.
@@ -54,8 +54,8 @@ pub trait Connector: Send + 'static {
         std::future::pending()
     }
 
-    /// Returns a random number for the delay before the next attempt; in a simulation, one of its
-    /// seed.
+    /// Returns a random number for the delay before the next attempt. In a simulation, the number
+    /// comes from the seed of the simulation.
     fn draw(&mut self) -> u64 {
         #[cfg(feature = "simulation")]
         if let Some(number) = crate::simulation::draw() {

@@ -1,4 +1,4 @@
-//! The observations of callers about a link's server.
+//! Reports of callers about the server of a link.
 
 use tokio::sync::watch;
 
@@ -29,7 +29,7 @@ pub(crate) struct FaultReport {
 }
 
 impl Health {
-    /// Creates the health of a server whose circuit opens after `misses` consecutive missed
+    /// Creates the `Health` of a server. The circuit opens after `misses` consecutive missed
     /// deadlines.
     #[must_use]
     pub fn new(misses: u32) -> Self {

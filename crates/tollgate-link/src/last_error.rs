@@ -22,7 +22,7 @@ impl<E> Clone for LastError<E> {
 }
 
 impl<E> LastError<E> {
-    /// Returns the error, if there was one.
+    /// Returns the last error, or `None` if there was no error.
     #[must_use]
     pub fn get(&self) -> Option<E>
     where

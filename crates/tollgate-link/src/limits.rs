@@ -8,23 +8,23 @@ const DEFAULT_FAILURE_THRESHOLD: u32 = 5;
 /// The timeouts and thresholds of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LinkLimits {
-    /// The number of consecutive decisions that miss their deadline before the circuit opens.
+    /// The number of consecutive decisions that must miss their deadline before the circuit opens.
     pub misses: u32,
     /// The longest time for which callers wait, within their deadlines, for the first attempt to
     /// open a new connection.
     pub seek: Duration,
-    /// The longest time for opening a connection. No caller waits for this time.
+    /// The longest time for opening a connection. Callers do not wait for this long: see `seek`.
     pub connect: Duration,
-    /// The longest time for a round trip that verifies the connection. A server that is slower than
-    /// the deadline of decisions cannot be used.
+    /// The longest time for the round trip that verifies a new connection. A server that is slower
+    /// than the deadline of decisions cannot be used.
     pub proof: Duration,
     /// The time between two queries for the server's state on a connection in use.
     pub heartbeat: Duration,
     /// The longest time for the answer to a heartbeat.
     pub heartbeat_answer: Duration,
-    /// The time that a connection must last. A connection that is lost earlier counts as a failed
-    /// probe. If a server accepts connections and drops them, the next attempt therefore has a
-    /// delay.
+    /// The time for which a connection must last to count as a success. The loss of a connection
+    /// within this time counts as a failed probe, so the next attempt has a delay even if the
+    /// server accepts connections and drops them at once.
     pub proven_after: Duration,
 }
 
@@ -35,9 +35,9 @@ impl LinkLimits {
         Self::default().raised_to(deadline)
     }
 
-    /// Returns the limits, raised where necessary for decisions that may take as long as
-    /// `deadline`. With shorter time limits, a link would never connect to a server that is as slow
-    /// as the deadline allows, or would drop the connection at the next heartbeat.
+    /// Returns these limits, with each limit raised as far as decisions with the deadline
+    /// `deadline` need. With shorter time limits, a link would never connect to a server that is as
+    /// slow as the deadline allows, or would drop the connection at the next heartbeat.
     #[must_use]
     pub fn raised_to(self, deadline: Duration) -> Self {
         Self {
@@ -50,12 +50,13 @@ impl LinkLimits {
     }
 
     /// Returns the longest time for which nodes still charge a replaced primary after another
-    /// server became primary, if the servers report their roles and answer. A primary that was
-    /// frozen and returns accepts charges during this time, and these charges are discarded later.
+    /// server became primary, provided that the servers report their roles and answer. A primary
+    /// that was frozen and returns accepts charges during this time. These charges are discarded
+    /// later.
     ///
-    /// Every server of a Redis shard is queried for its role every half heartbeat, over a
-    /// connection that may have to be opened first. When a node has received a report that a server
-    /// is replaced, it does not charge that server any more.
+    /// Each node queries every server of a Redis shard for its role every half heartbeat, over a
+    /// connection that may have to be opened first. As soon as a node has received a report that a
+    /// server is replaced, the node does not charge that server any more.
     #[must_use]
     pub fn gray_failure_max(&self) -> Duration {
         self.discovery_period().saturating_add(self.connect.max(self.heartbeat_answer))

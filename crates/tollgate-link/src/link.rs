@@ -1,4 +1,4 @@
-//! The link: the interface for its users.
+//! The link, which gives callers the connection and the state of a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use crate::limits::LinkLimits;
 use crate::phase::Phase;
 use crate::supervisor::Supervisor;
 
-/// A link to a server with one verified connection `C`. A lost connection is replaced. Dropping the
-/// link closes the connection.
+/// A link to a server with one verified connection `C`. The link replaces a lost connection.
+/// Dropping the link closes the connection.
 pub struct Link<C, E> {
     phase: watch::Receiver<Phase<C>>,
     health: Arc<Health>,
@@ -24,8 +24,8 @@ pub struct Link<C, E> {
 }
 
 impl<C: Send + Sync + 'static, E: Send + 'static> Link<C, E> {
-    /// Creates a link and starts to connect. Errors are stored in `last_error`. The function needs
-    /// a tokio runtime.
+    /// Creates a link and starts to connect. The link stores errors in `last_error`. This function
+    /// needs a tokio runtime.
     pub fn start(
         connector: impl Connector<Connection = C, Error = E>,
         limits: LinkLimits,
@@ -63,7 +63,7 @@ impl<C, E> Link<C, E> {
         self.phase.borrow().clone()
     }
 
-    /// Returns the connection, if there is one.
+    /// Returns the current connection, or `None` if there is no connection.
     #[must_use]
     pub fn connection(&self) -> Option<Arc<C>> {
         match self.phase() {
@@ -84,8 +84,8 @@ impl<C, E> Link<C, E> {
         self.health.circuit()
     }
 
-    /// Returns the reason why the last attempt to connect failed or the last connection was lost,
-    /// if there was such an event.
+    /// Returns the reason why the last attempt to connect failed or the last connection was lost.
+    /// Returns `None` if neither has happened.
     #[must_use]
     pub fn last_error(&self) -> Option<E>
     where

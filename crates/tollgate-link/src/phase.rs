@@ -5,11 +5,11 @@ use std::sync::Arc;
 /// The state of a link.
 #[derive(Debug)]
 pub enum Phase<C> {
-    /// There is no connection yet. Callers wait for one within their deadlines.
+    /// There is no connection yet. Callers wait for a connection within their deadlines.
     Connecting,
     /// A connection is available.
     Up(Arc<C>),
-    /// There is no connection, and callers do not wait for one.
+    /// There is no connection, and callers do not wait for a connection.
     Down,
 }
 

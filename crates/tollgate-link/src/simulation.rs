@@ -1,8 +1,8 @@
 //! The network and the random numbers of a simulation.
 //!
-//! `tollgate-sim` runs nodes and servers in one thread. It provides each node's connections, and a
-//! seed for the numbers that are random otherwise. Only the feature `simulation` compiles this
-//! module, and no shipped build enables it.
+//! `tollgate-sim` runs nodes and servers in one thread. It provides the connections of each node,
+//! and a seed for all numbers that are random outside of a simulation. Only the feature
+//! `simulation` compiles this module, and no shipped build enables this feature.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -18,7 +18,7 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
 
-/// A connection, or the error of the attempt.
+/// A future that opens a connection, or returns the error of the attempt.
 pub type Connecting<'a> =
     Pin<Box<dyn Future<Output = io::Result<Box<dyn ByteStream>>> + Send + 'a>>;
 
@@ -33,7 +33,7 @@ thread_local! {
     static SEED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
 }
 
-/// Calls `open`. Endpoints that it creates connect through `network`.
+/// Calls `open`. The endpoints that `open` creates connect through `network`.
 pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T {
     let before = NETWORK.replace(Some(network));
     let opened = open();
@@ -41,8 +41,8 @@ pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T
     opened
 }
 
-/// Seeds the random numbers of this thread with `seed`. Call this function in the runtime of the
-/// simulated world.
+/// Seeds the random numbers of this thread with `seed`. Call this function within the runtime of
+/// the simulation.
 pub fn set_seed(seed: u64) {
     SEED.set(Some((seed, Instant::now())));
 }
@@ -57,8 +57,9 @@ impl Default for CapturedNetwork {
     }
 }
 
-/// Returns the random number of this moment, if this thread has a seed. It depends on nothing else,
-/// so the order of tasks that run at the same time has no effect.
+/// Returns the random number for the current simulated time, or `None` if this thread has no seed.
+/// The number depends only on the seed and the time, so the order of tasks that run at the same
+/// time has no effect.
 ///
 /// Source: the mixer of `SplitMix64` (Steele, Lea and Flood, 2014).
 #[must_use]

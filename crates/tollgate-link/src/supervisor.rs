@@ -1,4 +1,4 @@
-//! Keeps one verified connection to a server and replaces it when it is lost.
+//! The supervisor, which keeps one verified connection to a server and replaces a lost connection.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl<C: Connector> Supervisor<C> {
                         failed = 0;
                         match fault {
                             // A frozen server answers no caller, so callers do not wait for a new
-                            // connection to it.
+                            // connection to this server.
                             Fault::Unresponsive => self.stop(),
                             Fault::Ended | Fault::Unfit => {
                                 self.wait();
@@ -72,7 +72,7 @@ impl<C: Connector> Supervisor<C> {
         }
     }
 
-    /// Tries once to connect. Callers wait for at most `LinkLimits::seek`.
+    /// Makes one attempt to connect. Callers wait for at most `LinkLimits::seek`.
     async fn seek(&mut self) -> Result<(C::Connection, C::Report), C::Error> {
         self.generation += 1;
         let attempt = self.connector.connect(self.generation, &self.health);
@@ -85,7 +85,8 @@ impl<C: Connector> Supervisor<C> {
         attempt.await
     }
 
-    /// Lets callers use `connection` until it fails, and returns the reason.
+    /// Lets callers use `connection` until the connection fails, and returns the reason for the
+    /// failure.
     async fn serve(&mut self, connection: C::Connection, report: C::Report) -> Fault {
         let connection = Arc::new(connection);
         self.connector.begin(&connection, &report);

@@ -11,13 +11,13 @@ use crate::link::Link;
 /// The result of one attempt to connect.
 #[derive(Clone, Copy)]
 enum Attempt {
-    /// The attempt succeeds, and the server closes the connection after this time.
+    /// The attempt succeeds. The server closes the connection after the given time.
     Closes(Duration),
-    /// The attempt succeeds, and after this time the server reports that it cannot serve.
+    /// The attempt succeeds. After the given time, the server reports that it cannot serve.
     Refuses(Duration),
     /// The attempt succeeds, and the connection stays open.
     Stays,
-    /// The attempt fails after this time, because the server does not answer.
+    /// The attempt fails after the given time, because the server does not answer.
     Fails(Duration),
 }
 
@@ -27,8 +27,8 @@ const OPENING: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3_600);
 const STARTED: &str = "an error before any attempt";
 
-/// A simulated server. A list contains the results of the attempts to connect, and the server
-/// records the times of the attempts.
+/// A simulated server. The state lists the results of the coming attempts to connect, and records
+/// the times of the attempts.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<State>>, Arc<Notify>);
 
