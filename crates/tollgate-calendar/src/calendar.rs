@@ -11,7 +11,7 @@ use tollgate_core::{Millis, Timestamp};
 
 use crate::period::Period;
 
-/// The windows of a period in a time zone, with a cache of the last window that was computed.
+/// The windows of a period in a time zone. The last window that was computed is cached.
 pub(crate) struct Calendar {
     period: Period,
     zone: TimeZone,
@@ -19,7 +19,8 @@ pub(crate) struct Calendar {
     last: LastWindow,
 }
 
-/// A second in the year 3058. From this second on, windows have the period's usual length.
+/// The end of time zone rules, in seconds since the Unix epoch: a time in the year 3058. Later
+/// windows have the period's usual length.
 const HORIZON: i64 = 1 << 35;
 
 /// A window in seconds since the Unix epoch. Every time zone changes its clocks at a whole second.
@@ -38,7 +39,7 @@ impl Calendar {
         self.name == name
     }
 
-    /// Returns the window that contains `second`.
+    /// Computes the window that contains `second`, without the cache.
     fn compute(&self, second: i64) -> Seconds {
         if second < HORIZON {
             return self.divided(self.civil_period(second), second);
@@ -52,9 +53,9 @@ impl Calendar {
         Seconds { start, end: start + length }
     }
 
-    /// Returns the part of `period` that contains `second`. A period that is longer than
-    /// [`Period::longest`] is divided into two windows. Otherwise its counters would count as state
-    /// from the future.
+    /// Returns the window in `period` that contains `second`. A period that is longer than
+    /// [`Period::longest`] is divided into two windows, because a store would discard the counters
+    /// of a longer window as a state that is too far in the future.
     fn divided(&self, period: Seconds, second: i64) -> Seconds {
         let middle = period.start + seconds(self.period.longest());
         if middle >= period.end {
@@ -67,7 +68,7 @@ impl Calendar {
     }
 
     /// Returns the period that contains `second`. If the clocks went back over midnight, the local
-    /// date is again the day before. The day that had already begun then continues.
+    /// date is the previous day again. In this case, the day that had already begun continues.
     fn civil_period(&self, second: i64) -> Seconds {
         let now = Instant::from_second(second).unwrap_or_default();
         let mut first = self.period.first_date(self.zone.to_datetime(now).date());
@@ -86,8 +87,8 @@ impl Calendar {
         }
     }
 
-    /// Returns the first second of a day. It is not midnight if the clocks skip midnight on that
-    /// day.
+    /// Returns the first second of a day. If the clocks skip midnight on that day, the result is
+    /// the first second after the skipped time.
     fn first_second(&self, date: Date) -> i64 {
         let midnight = date.at(0, 0, 0, 0);
         match self.zone.to_ambiguous_timestamp(midnight).offset() {
@@ -147,9 +148,9 @@ fn window_of(start: i64, end: i64) -> ScheduledWindow {
     ScheduledWindow { start: time(start), end: time(end) }
 }
 
-/// The last window that was computed, in one integer that any thread can read at once. The upper 36
-/// bits are the start of the window, and the lower 28 bits its length. The integer is zero if no
-/// window was computed.
+/// The last window that was computed, packed into one atomic integer. The upper 36 bits are the
+/// start of the window, and the lower 28 bits are its length. The integer is zero if no window was
+/// computed yet.
 struct LastWindow(AtomicU64);
 
 impl LastWindow {
@@ -157,7 +158,7 @@ impl LastWindow {
 
     fn load(&self) -> Option<ScheduledWindow> {
         let packed = self.0.load(Ordering::Relaxed);
-        // Both parts have fewer than 63 bits, so the casts are exact.
+        // The start and the length have fewer than 63 bits, so the casts are exact.
         let start = (packed >> Self::LENGTH_BITS) as i64;
         let length = (packed & ((1 << Self::LENGTH_BITS) - 1)) as i64;
         (length > 0).then(|| window_of(start, start + length))

@@ -1,9 +1,9 @@
-//! The errors when a calendar is created.
+//! The errors that can occur when a calendar is created.
 
 use std::fmt;
 
 /// The largest number of different calendars in a process. A calendar is kept until the process
-/// ends, because limits refer to it. A policy that is loaded again uses the same calendars.
+/// ends, because limits refer to it. When a policy is loaded again, its calendars are reused.
 pub const MAX_CALENDARS: usize = 4_096;
 
 /// The reason why a calendar cannot be created.

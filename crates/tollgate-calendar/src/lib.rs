@@ -1,8 +1,8 @@
 //! Calendar windows for rate limits: days, weeks, months and years in a time zone.
 //!
 //! [`schedule`] returns the windows of a [`Period`] in a time zone, for
-//! [`FixedWindow::scheduled`](tollgate_core::algo::FixedWindow::scheduled). Daylight saving time is
-//! respected: a day has 23, 24 or 25 hours. The rules of the time zones are part of this crate.
+//! [`FixedWindow::scheduled`](tollgate_core::algo::FixedWindow::scheduled). With daylight saving
+//! time, a day has 23, 24 or 25 hours. The crate contains the rules of the time zones.
 
 mod calendar;
 mod error;
@@ -26,8 +26,8 @@ static CALENDARS: Mutex<Vec<&'static Calendar>> = Mutex::new(Vec::new());
 /// Returns the windows of `period` in the time zone `zone`, an IANA name such as `Europe/Berlin`.
 ///
 /// # Errors
-/// [`CalendarError`] for an unknown zone, for a day that no month has, and for more than
-/// [`MAX_CALENDARS`] different calendars.
+/// [`CalendarError`] if the zone is unknown, if no month has the given day, or if the process would
+/// have more than [`MAX_CALENDARS`] different calendars.
 ///
 /// # Examples
 /// ```

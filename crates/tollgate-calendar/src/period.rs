@@ -29,7 +29,7 @@ pub enum Weekday {
 /// A period of a calendar. Every period begins at the start of a day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// A day. It has usually 24 hours, and 23 or 25 hours when the clocks change.
+    /// A day of usually 24 hours, or of 23 or 25 hours when the clocks change.
     Day,
     /// A week.
     Week {
@@ -47,10 +47,10 @@ pub enum Period {
 }
 
 const DAY: u64 = 86_400_000;
-/// A bound, in milliseconds, of the time by which a period can be longer than its days because
-/// clocks change. The largest change within a day since 1970 is seven hours, in Antarctica in 1994.
-/// Even a day that is seven hours shorter than 24 hours is longer than half of a day that is longer
-/// by this bound.
+/// The most milliseconds by which changes of the clocks can make a period longer than its days. The
+/// largest change within a day since 1970 is seven hours, in Antarctica in 1994, and this bound is
+/// eight hours. With this bound, the shortest day (24 hours minus seven) is still longer than half
+/// of the longest day (24 hours plus eight).
 const LONGEST_CHANGE: u64 = DAY / 3;
 
 impl Period {
@@ -64,8 +64,8 @@ impl Period {
         }
     }
 
-    /// Returns a bound of the windows' lengths. A calendar divides a longer period into two
-    /// windows.
+    /// Returns an upper bound of the windows' lengths. If a period is longer, the calendar divides
+    /// the period into two windows.
     pub(crate) const fn longest(self) -> Millis {
         let days = match self {
             Self::Day => 1,
@@ -76,7 +76,7 @@ impl Period {
         Millis::new(days * DAY + LONGEST_CHANGE)
     }
 
-    /// Returns the usual length of the period. For a month it is 30 days.
+    /// Returns the usual length of the period. The usual length of a month is 30 days.
     pub(crate) const fn nominal(self) -> Millis {
         Millis::new(match self {
             Self::Day => DAY,
@@ -118,12 +118,12 @@ impl Period {
         }
     }
 
-    /// Returns the first day of the period before the one that begins on `first`.
+    /// Returns the first day of the period before the period that begins on `first`.
     pub(crate) fn before(self, first: Date) -> Date {
         self.first_date(first.saturating_sub(1.day()))
     }
 
-    /// Returns the first day of the period after the one that begins on `first`.
+    /// Returns the first day of the period after the period that begins on `first`.
     pub(crate) fn after(self, first: Date) -> Date {
         match self {
             Self::Day => first.saturating_add(1.day()),
@@ -136,7 +136,8 @@ impl Period {
     }
 }
 
-/// Returns the day `day` of the month that begins on `first`, or the last day of a shorter month.
+/// Returns the day `day` of the month that begins on `first`. If the month is shorter, returns its
+/// last day.
 fn day_of_month(first: Date, day: u8) -> Date {
     let last = first.days_in_month();
     let day = i8::try_from(day).unwrap_or(last).min(last);

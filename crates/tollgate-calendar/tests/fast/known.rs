@@ -1,4 +1,4 @@
-//! Windows with known bounds.
+//! Tests of windows with known starts and ends.
 
 use jiff::Timestamp as Instant;
 use tollgate_calendar::{CalendarError, Period, Weekday, is_zone, schedule, zones};
@@ -41,7 +41,7 @@ fn a_day_without_midnight_begins_when_the_clocks_change() {
 
 #[test]
 fn a_day_continues_when_the_clocks_go_back_over_its_midnight() {
-    // At 00:01 on 2006-10-29 the clocks of St. John's went back to 23:01 of the day before.
+    // At 00:01 on 2006-10-29 the clocks of St. John's went back to 23:01 of the previous day.
     let johns = |now, start, end| expect(Period::Day, "America/St_Johns", now, start, end);
     johns("2006-10-29T02:30:30Z", "2006-10-29T02:30:00Z", "2006-10-30T03:30:00Z");
     johns("2006-10-29T03:00:00Z", "2006-10-29T02:30:00Z", "2006-10-30T03:30:00Z");

@@ -1,4 +1,4 @@
-//! The windows of calendars: those of the time zones of the world, and known dates.
+//! Tests of calendar windows in all time zones of the world, and on known dates.
 
 mod known;
 mod model;

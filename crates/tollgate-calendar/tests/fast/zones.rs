@@ -1,4 +1,4 @@
-//! The windows of all time zones, around every change of their clocks.
+//! Tests of the windows of all time zones, around every change of the clocks.
 
 use jiff::Timestamp as Instant;
 use jiff::civil::date;
@@ -16,7 +16,7 @@ const PERIODS: [Period; 5] = [
     Period::Year,
 ];
 
-/// Checks the window at `now` and its neighbours; returns its length in milliseconds.
+/// Checks the window at `now` and its neighbours. Returns the length of the window in milliseconds.
 fn check(windows: Schedule, now: Timestamp) -> u64 {
     let (name, window) = (windows.name(), windows.window_at(now));
     assert!(window.contains(now), "{name} at {now:?}: {window:?}");
@@ -45,8 +45,8 @@ fn year(year: i16) -> Instant {
     date(year, 1, 1).to_zoned(TimeZone::UTC).unwrap().timestamp()
 }
 
-/// Every window around every change of the clocks follows the one before it, and contains the
-/// civil dates that it is named after.
+/// Around every change of the clocks, each window begins at the end of the previous window, and
+/// contains the civil dates after which the window is named.
 #[test]
 fn windows_are_contiguous_around_every_change_of_the_clocks() {
     let (mut changes, mut short, mut long) = (0, 0, 0);
@@ -73,7 +73,7 @@ fn windows_are_contiguous_around_every_change_of_the_clocks() {
     assert!(changes > 5_000 && short > 1_000 && long > 1_000, "{changes} {short} {long}");
 }
 
-/// Checks the day at `instant` with the first instant of the day in the library.
+/// Compares the start of the day at `instant` with the start that the date library computes.
 fn check_day(zone: &TimeZone, windows: Schedule, instant: Instant) {
     let zoned = instant.to_zoned(zone.clone());
     let Ok(start) = zoned.start_of_day() else { panic!("{zoned}") };
