@@ -1,9 +1,10 @@
-//! The algorithms of signatures, and the keys that fit them.
+//! Signature algorithms, and the keys that each algorithm needs.
 
 use ring::hmac;
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
 
-/// An algorithm of a signature (RFC 7518, section 3.1, and RFC 8037). `none` is not supported.
+/// A signature algorithm (RFC 7518, section 3.1, and RFC 8037). The algorithm `none` is not
+/// supported.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the RFC")]
 pub enum Algorithm {
@@ -38,7 +39,7 @@ impl Algorithm {
         ("HS512", Self::HS512),
     ];
 
-    /// The algorithms whose keys are public.
+    /// The algorithms with a public key. The other algorithms (HMAC) use a shared secret.
     pub const PUBLIC: [Self; 9] = [
         Self::RS256,
         Self::RS384,
@@ -64,7 +65,7 @@ impl Algorithm {
     }
 }
 
-/// The bytes of a key.
+/// The bytes of a key, by the type of the key.
 pub(crate) enum Material {
     Rsa { n: Vec<u8>, e: Vec<u8> },
     P256(Vec<u8>),
@@ -75,7 +76,7 @@ pub(crate) enum Material {
 
 impl Material {
     pub(crate) fn rsa(n: &[u8], e: &[u8]) -> Result<Self, String> {
-        // Some writers add a leading zero byte, which is the sign of a number in DER.
+        // Some programs write a leading zero byte, which is the sign of a number in DER.
         let significant = |bytes: &[u8]| {
             let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
             bytes[zeros..].to_vec()
@@ -102,7 +103,7 @@ impl Material {
         Ok(Self::Secret(secret))
     }
 
-    /// Returns whether the key is of the kind, and of the length, that the algorithm needs.
+    /// Returns whether the key has the type and the length that the algorithm needs.
     pub(crate) fn fits(&self, algorithm: Algorithm) -> bool {
         use Algorithm::{
             ES256, ES384, EdDSA, HS256, HS384, HS512, PS256, PS384, PS512, RS256, RS384, RS512,
@@ -112,15 +113,15 @@ impl Material {
             ES256 => matches!(self, Self::P256(_)),
             ES384 => matches!(self, Self::P384(_)),
             EdDSA => matches!(self, Self::Ed25519(_)),
-            // By RFC 7518, section 3.2, a secret is at least as long as the hash.
+            // RFC 7518, section 3.2, requires a secret that is at least as long as the hash.
             HS256 => matches!(self, Self::Secret(secret) if secret.len() >= 32),
             HS384 => matches!(self, Self::Secret(secret) if secret.len() >= 48),
             HS512 => matches!(self, Self::Secret(secret) if secret.len() >= 64),
         }
     }
 
-    /// Returns whether the signature is valid. It is never valid if the algorithm needs another
-    /// kind of key.
+    /// Returns whether the signature is valid. Returns false if the algorithm needs another type of
+    /// key.
     pub(crate) fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let public = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()

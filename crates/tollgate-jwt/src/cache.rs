@@ -11,7 +11,7 @@ use crate::keys::KeyError;
 /// The maximum number of tokens in the cache.
 pub const MAX_CACHED_TOKENS: usize = 4096;
 
-/// The keyed hash of a token.
+/// The hash of a token under the secret key of the cache.
 pub(crate) type TokenHash = [u8; 32];
 
 /// The encoded claims of verified tokens, by the keyed hash of the whole token.
@@ -20,8 +20,8 @@ pub(crate) struct Cache {
     generations: Mutex<Generations>,
 }
 
-/// The entries of the cache in two parts. When `recent` is full, `recent` replaces `old`. A token
-/// that is used moves from `old` to `recent`.
+/// The entries of the cache in two maps. When `recent` is full, `recent` replaces `old`, and an
+/// empty map replaces `recent`. A token in `old` moves to `recent` when the token is used.
 #[derive(Default)]
 struct Generations {
     recent: HashMap<TokenHash, Box<[u8]>>,
@@ -29,7 +29,7 @@ struct Generations {
 }
 
 impl fmt::Debug for Cache {
-    /// Writes the number of tokens. Claims are not written.
+    /// Writes the number of tokens. The output does not contain claims.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cache({})", self.len())
     }
@@ -48,7 +48,7 @@ impl Cache {
         hash
     }
 
-    /// Returns the encoded claims of a token, if they are in the cache.
+    /// Returns the encoded claims of a token, or `None` if the token is not in the cache.
     pub(crate) fn get(&self, hash: &TokenHash) -> Option<Box<[u8]>> {
         let mut all = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = all.recent.get(hash) {

@@ -15,10 +15,10 @@ const MAX_KEYS: usize = 64;
 /// The maximum size in bytes of a file with keys: 1 MiB.
 pub const MAX_KEY_FILE_BYTES: u64 = 1 << 20;
 
-/// The hint of error messages that names the supported keys.
+/// The hint in error messages that lists the supported key types.
 const USABLE: &str = "use `kty` RSA, EC (P-256, P-384), OKP (Ed25519) or oct";
 
-/// A mistake in a set of keys.
+/// The reason why a set of keys is invalid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyError(String);
 
@@ -40,14 +40,14 @@ impl std::error::Error for KeyError {}
 pub struct Keys(Vec<Key>);
 
 impl fmt::Debug for Keys {
-    /// Writes the number of keys. Secrets are not written.
+    /// Writes the number of keys. The output does not contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({})", self.0.len())
     }
 }
 
-/// A key, with its name `kid`, and with the only algorithm that it can be used with, if the key
-/// states one.
+/// A key with its name (`kid`). If the key states an algorithm, the key is used only with this
+/// algorithm.
 struct Key {
     kid: Option<String>,
     algorithm: Option<Algorithm>,
@@ -68,15 +68,15 @@ impl Keys {
     ///
     /// # Errors
     ///
-    /// [`KeyError`] if the text has no key, several keys, another kind of PEM block, or a key that
+    /// [`KeyError`] if the text has no key, several keys, another type of PEM block, or a key that
     /// is not supported.
     pub fn from_pem(text: &str) -> Result<Self, KeyError> {
         let material = pem::read(text).map_err(|what| KeyError(format!("the PEM file {what}")))?;
         Ok(Self(vec![Key { kid: None, algorithm: None, material }]))
     }
 
-    /// Reads a JWKS. Ignores keys for other purposes than signatures, and keys of an unknown kind
-    /// or for an unknown algorithm (RFC 7517, section 5).
+    /// Reads a JWKS. Ignores keys that are not for signatures, keys of an unknown type, and keys
+    /// for an unknown algorithm (RFC 7517, section 5).
     ///
     /// # Errors
     ///
@@ -107,15 +107,16 @@ impl Keys {
         Ok(Self(keys))
     }
 
-    /// Returns whether a key can verify signatures of one of the algorithms.
+    /// Returns whether at least one key of the set can verify signatures of at least one of
+    /// `algorithms`.
     #[must_use]
     pub fn fit(&self, algorithms: &[Algorithm]) -> bool {
         self.0.iter().any(|key| algorithms.iter().any(|algorithm| key.fits(*algorithm)))
     }
 
-    /// Returns whether the key that `kid` names made the signature, or `None` if there is no such
-    /// key. If the token has no `kid`, the set must have only one key for the algorithm. If the set
-    /// consists of one key without a `kid`, this key is used for every `kid`.
+    /// Returns whether the key named `kid` made the signature. Returns `None` if the set has no key
+    /// for the signature. If the token has no `kid`, the set must have only one key for the
+    /// algorithm. If the set consists of one key without a `kid`, this key is used for every `kid`.
     pub(crate) fn verify(
         &self,
         kid: Option<&str>,
@@ -139,7 +140,7 @@ impl Keys {
 }
 
 impl Key {
-    /// Returns whether signatures of the algorithm can be verified by the key.
+    /// Returns whether the key can verify signatures of `algorithm`.
     fn fits(&self, algorithm: Algorithm) -> bool {
         self.algorithm.is_none_or(|only| only == algorithm) && self.material.fits(algorithm)
     }

@@ -11,7 +11,7 @@ const P256: &str = "1.2.840.10045.3.1.7";
 const P384: &str = "1.3.132.0.34";
 const ED25519: &str = "1.3.101.112";
 
-/// Reads the public key of a PEM text, which must contain exactly one.
+/// Reads the public key of a PEM text, which must contain exactly one key.
 pub(crate) fn read(text: &str) -> Result<Material, String> {
     let mut blocks = Pem::iter_from_buffer(text.as_bytes());
     let block = blocks.next().ok_or("has no key")?;

@@ -21,17 +21,19 @@ pub const MAX_CLAIM_BYTES: usize = 1024;
 pub enum Refusal {
     /// The token is longer than [`MAX_TOKEN_BYTES`].
     TooLong,
-    /// The text is not a signed token in the compact form, or the token has critical extensions.
+    /// The text is not a signed token in the compact serialization of RFC 7515, or the token has
+    /// critical extensions.
     Malformed,
     /// The algorithm of the token is unknown, `none`, or not accepted.
     Algorithm,
     /// No key has the `kid` of the token.
     UnknownKey,
-    /// The key did not make the signature, or the algorithm does not fit the key.
+    /// The signature was not made with the key, or the algorithm does not match the type of the
+    /// key.
     Signature,
     /// The token has no `exp`, or the time in `exp` is over.
     Expired,
-    /// The time in `nbf` is not reached, or `nbf` is not a time.
+    /// The time in `nbf` is in the future, or `nbf` is not a time.
     NotYetValid,
     /// The token is from another issuer.
     Issuer,
@@ -46,7 +48,7 @@ pub struct Expected {
     pub issuer: Option<String>,
     /// The value that the claim `aud` must contain. `None` accepts any value.
     pub audience: Option<String>,
-    /// The tolerated difference of clocks, in seconds.
+    /// The tolerated difference between the clock of the issuer and this clock, in seconds.
     pub leeway: u64,
 }
 
@@ -57,7 +59,7 @@ pub struct Verifier {
     expected: Expected,
 }
 
-/// The data for checking signatures.
+/// The keys, the accepted algorithms and the cache for the verification of signatures.
 #[derive(Debug)]
 struct Signature {
     keys: Keys,
@@ -87,7 +89,8 @@ impl Claims {
 }
 
 impl Verifier {
-    /// Returns a verifier that accepts tokens signed by one of the keys with one of the algorithms.
+    /// Returns a verifier that accepts a token if one of `keys` signed the token with one of
+    /// `algorithms`, and if the token meets `expected`.
     ///
     /// # Errors
     ///
@@ -101,8 +104,8 @@ impl Verifier {
         Ok(Self { signature: Some(Signature { keys, algorithms, cache }), expected })
     }
 
-    /// Returns a verifier that does not check signatures. Any client can forge the tokens that it
-    /// accepts, unless a server in front has verified them.
+    /// Returns a verifier that does not check signatures. Any client can forge tokens that this
+    /// verifier accepts, unless a server in front of Tollgate has verified the signatures.
     #[must_use]
     pub fn unverified(expected: Expected) -> Self {
         Self { signature: None, expected }
@@ -163,7 +166,7 @@ impl Signature {
     }
 }
 
-/// The parts of a token in the compact form.
+/// The parts of a token in the compact serialization.
 struct Parts<'a> {
     message: &'a str,
     algorithm: String,
@@ -192,7 +195,7 @@ impl<'a> Parts<'a> {
 }
 
 impl Expected {
-    /// Checks the times, the issuer and the audience.
+    /// Checks the times, the issuer and the audience in `claims`.
     fn check(&self, claims: &Value, now: u64) -> Result<(), Refusal> {
         let expiry = claims.get("exp").and_then(time).ok_or(Refusal::Expired)?.as_secs();
         if now >= expiry.saturating_add(self.leeway) {
@@ -223,7 +226,8 @@ impl Expected {
     }
 }
 
-/// Returns a time since the Unix epoch. The number can have a fraction (RFC 7519, section 2).
+/// Parses a time since the Unix epoch, in seconds. The number can have a fraction (RFC 7519,
+/// section 2).
 fn time(value: &Value) -> Option<Duration> {
     match value.as_u64() {
         Some(seconds) => Some(Duration::from_secs(seconds)),

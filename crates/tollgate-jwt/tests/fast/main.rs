@@ -1,4 +1,4 @@
-//! Genuine and forged tokens.
+//! Tests with genuine and forged tokens.
 
 mod rsa;
 mod signatures;
@@ -10,7 +10,8 @@ use tollgate_jwt::{Algorithm, Expected, Keys, MAX_TOKEN_BYTES, Refusal, Verifier
 
 /// The modulus of a key whose private part was not kept.
 const MODULUS: &str = "1x1sfLPVBUTupS7upm4atiLnFiycLUN5-TG20eUVkCnRqtG0z8O7Vyh2KFNaD29bdcRnBO1HkkqKi4Dog6oUXEnyeRSnNoI_JvAIQMiA8ZcRaw_NC4hzEd79FKNG3D81Pt2WyN7caIwu-WYznKoaffOsyglyF0hYuU_hyDwYZ9VbR5CBuZrjMWDWsMA6Jtgi9bop-g9OqGfgN4wNpY3rKMQJ6QSabpqVv0PxSQ-KPCHP_2FGRr7b8e0SLcIaWklgm8piu3OpmcrfkpW0eIySxkuIPAqtOpTFO0HX99YgtbhkthV3pjyyAOfraKhA2Pd6GJPome4pGPeqUOLopr-8mQ";
-/// A token by that key, with the subject ann, the tenant acme, and the expiry 2000.
+/// A token that the key with the modulus `MODULUS` signed. The subject is ann, the tenant is acme,
+/// and the expiry is 2000.
 const RS256: &str = "eyJhbGciOiJSUzI1NiIsImtpZCI6InIifQ.eyJzdWIiOiJhbm4iLCJleHAiOjIwMDAsInJlYWxtIjp7InRlbmFudCI6ImFjbWUifX0.XdFm8C52BUMviCwfZtgoDljkx9YluSMioY2HdCo5TK6R_SCbWo0eS5whSdmx_H7H-3YRyWYCk2U6_eXWk3X9X3InWCumFck33k8J1joqBU6fZ2zo1phXm3sfuRJ_XW8e0sPmfytsviSW6VJuUsaByIBpFB8jdPxz5ieMYV-jxL7ZlVfmEh8jDCUlEmRPuBfL_qcqC6VLDmI9x9r5olVBDrnZ0dSuC3sMSVI_54JUDocy-H5Tj2F0RQrs7EwOl1xzo2_BuxkiPSWn-rpEndoU6IYHns7SHmN-L-Ao_Y7S9IOcHnWcRAlFqz9kg23zeKZz1BaH30A9f3RywFbIZjN3dw";
 const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
 
@@ -57,7 +58,7 @@ fn genuine_tokens_give_their_claims() {
 
 #[test]
 fn a_public_key_is_never_a_secret() {
-    // The usual confusion: the text of the public key, as it is published, is taken as a secret.
+    // A common attack: an HMAC token that uses the published text of a public key as its secret.
     let published = hs256(rsa::PEM.as_bytes(), r#"{"alg":"HS256"}"#, CLAIMS);
     let keys = Keys::from_pem(rsa::PEM).expect("the key is valid");
     let verifier = Verifier::new(keys, every_algorithm(), Expected::default());

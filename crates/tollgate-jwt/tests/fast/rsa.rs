@@ -1,10 +1,10 @@
-//! Signatures by an RSA key whose private part was not kept.
+//! Signatures of an RSA key. The private part of the key was not kept.
 
 /// The modulus of the key. Its exponent is 65537.
 pub(crate) const MODULUS: &str = "uEHzCJQuSmF7grgtctgMQ_gjIt-vqtpnnr5f9-5wRNaldSfgjJtnshtj_3TqTT6HYuEaAAgS9TwnczuAlCOoXitkGVvsEvARnN0dOmfoXIEsC5KX16dRSs9P0b63XLUaAyTXrDzxmUQDurbGVtnO1i76O85gRY2qof1eVA5BHxZ-L2JYC4yTltaWn-BeLQ72QdabzeIWq8OBjKJaQWBYg-43y9U47-C9rtHskHKxVrSJuRO3omIm21ih42rwo21oh_9REhpiiRJHAt54QZDabQPt60Nxg8ogvn8w5yuSc1kp6cnIwX7D50p_2mNtuE9ttxBCZ5VBcl20nLgU9myEvw";
 
-/// An algorithm, and the signature of the token with the header `{"alg":ALGORITHM,"kid":"r"}` and
-/// the claims `{"sub":"ann","exp":2000}`.
+/// Pairs of an algorithm and a signature. The signed token has the header
+/// `{"alg":ALGORITHM,"kid":"r"}` and the claims `{"sub":"ann","exp":2000}`.
 pub(crate) const SIGNATURES: [(&str, &str); 6] = [
     (
         "RS256",

@@ -1,4 +1,4 @@
-//! Signatures of all algorithms, key files, claims, times and the cache.
+//! Tests of the signatures of all algorithms, key files, claims, times and the cache.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
@@ -28,7 +28,8 @@ fn with(keys: Keys) -> Verifier {
     Verifier::new(keys, every_algorithm(), Expected::default()).expect("random bytes")
 }
 
-/// Returns the PEM text of a public key whose encoding starts with `prefix`, in hexadecimal.
+/// Returns the PEM text of a public key. The encoding of the key starts with `prefix`, in
+/// hexadecimal.
 fn pem(prefix: &str, key: &[u8]) -> String {
     let byte = |at: usize| u8::from_str_radix(&prefix[at..at + 2], 16).expect("hexadecimal");
     let mut der: Vec<u8> = (0..prefix.len()).step_by(2).map(byte).collect();
@@ -39,7 +40,7 @@ fn pem(prefix: &str, key: &[u8]) -> String {
 /// Tokens, each with the name of its algorithm.
 type Tokens = Vec<(&'static str, String)>;
 
-/// Returns a key of each kind, as JWK and as PEM, and a token for each of its algorithms.
+/// Returns a key of each type, as JWK and as PEM, with a token for each algorithm of the key.
 fn genuine() -> Vec<(String, Option<String>, Tokens)> {
     let random = SystemRandom::new();
     let mut all = Vec::new();
