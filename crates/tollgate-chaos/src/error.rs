@@ -1,4 +1,5 @@
-//! The errors of running a scenario. Broken promises are findings, not errors.
+//! The errors because of which a scenario cannot be run. A bound that did not hold is a finding,
+//! not an error.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -25,9 +26,9 @@ pub(crate) enum ChaosError {
     Signal(u32, io::Error),
     /// A server did not execute a command.
     Command(String, redis::RedisError),
-    /// A node does not serve, or ended with an error. Contains the node's output.
+    /// A node does not serve, or ended with an error. The value is the node's output.
     Node(String),
-    /// A node's listener did not answer a request. Contains the URL and the reason.
+    /// A node's listener did not answer a request. The values are the URL and the reason.
     Operation(String, String),
     /// An expected event did not happen in time.
     NotHappened(&'static str, Duration),

@@ -1,4 +1,4 @@
-//! The units above a limit for which clients were admitted. The window of the limit is longer than
+//! The units for which clients were admitted above a limit. The window of the limit is longer than
 //! any run.
 
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};
 
-/// The units above the hourly limit for which clients were admitted, by the store or by nodes
+/// The units for which clients were admitted above the hourly limit, by the store or by nodes
 /// without the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Excess {
@@ -32,7 +32,7 @@ impl Excess {
         }
     }
 
-    /// Returns, for each client, the admitted units of `limit` that were not refunded. A refund
+    /// Returns the admitted units of `limit` that were not refunded, for each client. A refund
     /// without an answer counts as executed.
     pub(crate) fn by_client<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         Self::units(history, limit, |source| source != DecisionSource::DenyCache)

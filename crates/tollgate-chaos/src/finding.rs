@@ -1,11 +1,11 @@
-//! The finding of a scenario.
+//! The finding of a scenario: what the fault was, and whether the stated bounds held.
 
 use std::fmt;
 
 use tollgate_conformance::history::Report;
 use tollgate_conformance::{Bound, Figure};
 
-/// The finding of a scenario.
+/// The finding of a scenario: what the fault was, and whether the stated bounds held.
 #[derive(Debug)]
 pub(crate) struct Finding {
     /// The description of the fault, as a sentence.
@@ -16,7 +16,7 @@ pub(crate) struct Finding {
     pub(crate) judged: Report,
 }
 
-/// Whether the promises were kept.
+/// Whether the scenario had an effect, and whether the stated bounds held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ScenarioResult {
     /// The fault had an effect, and every figure is within its bound.
@@ -28,7 +28,7 @@ pub(crate) enum ScenarioResult {
 }
 
 impl Finding {
-    /// Returns whether the promises were kept.
+    /// Returns whether the scenario had an effect, and whether the stated bounds held.
     pub(crate) fn result(&self) -> ScenarioResult {
         let broken =
             |figure: &Figure| !matches!(figure.bound, Bound::FaultSeen(_)) && !figure.holds();

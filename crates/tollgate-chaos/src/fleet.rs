@@ -19,7 +19,8 @@ use super::nodes::Nodes;
 use super::policy::{self, NODES};
 use super::question::Question;
 
-/// A limiter as in a service, with a recorder around its store.
+/// A limiter as in a service. A recorder between the limiter and its store records the answers of
+/// the store.
 type Node = Limiter<Arc<Recorded<Backend>>>;
 
 /// Nodes that share their limits.
@@ -31,8 +32,8 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
-    /// Opens nodes with the policy of all scenarios over `store` and with the machine's clock, and
-    /// waits until they are connected.
+    /// Starts nodes that use `store`, the policy of all scenarios and the machine's clock. Waits
+    /// until the nodes are connected.
     pub(crate) async fn open(store: &str) -> Result<Self, ChaosError> {
         Self::by_clocks(store, |_| SystemClock).await
     }
@@ -121,7 +122,8 @@ impl Nodes for Fleet {
     }
 }
 
-/// Returns the highest bound of [`LocalShare`] among the limits.
+/// Returns the most units that all nodes together admit without the store: the highest bound of
+/// [`LocalShare`] over all limits.
 pub(super) fn admitted_alone_at_most(loaded: &LoadedPolicy) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);

@@ -3,11 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The width of a bucket, and the number of buckets. The last bucket also counts longer durations.
+/// The width of a bucket, and the number of buckets. The last bucket also counts all longer
+/// durations.
 const WIDTH: Duration = Duration::from_micros(250);
 const BUCKETS: usize = 2_000;
 
-/// Durations, counted in buckets of 250 µs up to 500 ms.
+/// A histogram of durations with buckets of 250 µs, up to 500 ms.
 #[derive(Debug)]
 pub(crate) struct Latency(Vec<AtomicU64>);
 
@@ -18,7 +19,7 @@ impl Default for Latency {
 }
 
 impl Latency {
-    /// Counts one duration.
+    /// Counts the duration `time`.
     pub(crate) fn took(&self, time: Duration) {
         let bucket = time.as_micros() / WIDTH.as_micros();
         let bucket = usize::try_from(bucket).unwrap_or(BUCKETS).min(BUCKETS - 1);

@@ -1,4 +1,4 @@
-//! Callers that send requests all the time, and a tally of the answers.
+//! Callers that send requests continuously, and the counts of the answers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -18,7 +18,7 @@ pub(crate) const CALLERS: usize = 8;
 /// The pause between two requests of one caller.
 const PACE: Duration = Duration::from_millis(2);
 
-/// A tally of the answers.
+/// The counts and durations of the callers' requests.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     /// The number of decisions.
@@ -26,16 +26,16 @@ pub(crate) struct Tally {
     /// The decisions that a node made without the store.
     pub(crate) alone: AtomicU64,
     /// The requests for which there was no decision. The policy's fallback hides the error from the
-    /// caller.
+    /// caller, so this count must stay zero.
     pub(crate) unanswered: AtomicU64,
     /// The durations of decisions.
     pub(crate) latency: Latency,
-    /// The delays with which the machine wakes callers. They are a part of the durations of
-    /// decisions.
+    /// The delays with which the machine wakes the callers. The durations of decisions include
+    /// these delays.
     pub(crate) lateness: Latency,
 }
 
-/// The numbers of decisions up to one moment.
+/// The numbers of decisions until a given time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Decided {
     /// All decisions.
@@ -56,7 +56,7 @@ pub(crate) struct Load {
 struct Shared {
     tally: Arc<Tally>,
     ends: AtomicBool,
-    /// Each caller has a read lock during a request.
+    /// A lock for pausing the load. Each caller holds a read lock during a request.
     asks: RwLock<()>,
 }
 

@@ -1,6 +1,6 @@
-//! `tollgate-chaos`: tests limits on this machine while servers, networks and clocks fail. It
-//! starts real servers and real limiters over them, makes the servers fail, and checks the recorded
-//! history.
+//! `tollgate-chaos`: tests limits on this machine while servers, networks and clocks fail. The
+//! program starts real servers and real limiters that use the servers, makes the servers fail, and
+//! checks the recorded history.
 
 mod error;
 mod excess;
@@ -103,7 +103,7 @@ fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
         let shutdown_requested = signals::shutdown_requested()?;
         tokio::select! {
             outcomes = run::run(&site, &scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
-            // The servers that a scenario started end with that scenario.
+            // When a scenario is dropped, the servers that the scenario started end.
             () = shutdown_requested => Err(Box::<dyn Error>::from("told to end: the scenarios that are left did not run")),
         }
     })?;

@@ -1,4 +1,4 @@
-//! A memcached server of a run.
+//! A memcached server that a scenario starts.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ impl MemcachedServer {
         self.process.kill()
     }
 
-    /// Starts the server again on its port, empty, and waits until it answers.
+    /// Starts the server again on its port, without its data, and waits until it answers.
     pub(crate) async fn start_again(&mut self) -> Result<(), ChaosError> {
         self.process = Process::start(&self.program, &self.directory, &words(self.port))?;
         self.is_ready().await

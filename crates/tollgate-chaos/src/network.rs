@@ -1,4 +1,4 @@
-//! A network between a node and a server that can fail.
+//! A simulated network between a node and a server. A test can make the network fail.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use super::error::ChaosError;
 /// The most bytes that are read at once in one direction.
 const CHUNK: usize = 1 << 16;
 
-/// The treatment of the bytes in one direction.
+/// What the network does with the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkMode {
     /// Delivers the bytes.
@@ -24,13 +24,13 @@ pub(crate) enum LinkMode {
     Slow(Duration),
     /// Drops the bytes and leaves all sockets open, like a machine that died.
     Lost,
-    /// Delivers this number of further bytes of each connection, and closes the connection when
-    /// more arrive.
+    /// Delivers the given number of further bytes of each connection. Closes the connection when
+    /// more bytes arrive.
     CutAfter(usize),
 }
 
-/// Listens on a loopback port and forwards the bytes that it receives. Dropping the value closes
-/// the connections.
+/// A proxy that listens on a loopback port and forwards bytes to the server and back. Dropping the
+/// value closes the connections.
 #[derive(Debug)]
 pub(crate) struct Network {
     port: u16,
@@ -41,7 +41,7 @@ pub(crate) struct Network {
 }
 
 impl Network {
-    /// Starts a working network between its own port and `server` on 127.0.0.1.
+    /// Starts a network that delivers all bytes to and from the port `server` of 127.0.0.1.
     pub(crate) async fn before(server: u16) -> Result<Self, ChaosError> {
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(ChaosError::Port)?;
         let port = listener.local_addr().map_err(ChaosError::Port)?.port();
@@ -76,12 +76,12 @@ impl Network {
         self.port
     }
 
-    /// Sets the treatment of requests from now on.
+    /// Sets what the network does with the bytes of requests from now on.
     pub(crate) fn requests(&self, mode: LinkMode) {
         self.requests.send_replace(mode);
     }
 
-    /// Sets the treatment of replies from now on.
+    /// Sets what the network does with the bytes of replies from now on.
     pub(crate) fn replies(&self, mode: LinkMode) {
         self.replies.send_replace(mode);
     }

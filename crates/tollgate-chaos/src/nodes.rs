@@ -8,13 +8,13 @@ use tollgate_conformance::history::Recorder;
 
 use super::question::Question;
 
-/// The nodes of a scenario, which share their limits, and the record of all of their answers.
+/// The nodes of a scenario, which share their limits, and a record of all answers of the nodes.
 pub(crate) trait Nodes: Send + Sync + 'static {
     /// The receipt for a refund of a charge.
     type Receipt: Send;
 
-    /// Sends a request to this caller's node. Returns the source of the decision, and a receipt if
-    /// the charge is to be refunded. If the node reports that there is no decision, or does not
+    /// Sends a request to the node of `caller`. Returns the source of the decision, and a receipt
+    /// if the charge is to be refunded. If the node reports that there is no decision, or does not
     /// answer, the source is a failure.
     fn ask(
         &self,
@@ -22,7 +22,7 @@ pub(crate) trait Nodes: Send + Sync + 'static {
         question: &Question,
     ) -> impl Future<Output = (DecisionSource, Option<Self::Receipt>)> + Send;
 
-    /// Refunds a charge through this caller's node. The record contains the result.
+    /// Refunds a charge through the node of `caller`. The record contains the result.
     fn refund(&self, caller: usize, receipt: Self::Receipt) -> impl Future<Output = ()> + Send;
 
     /// Returns the record of the answers.
@@ -32,6 +32,6 @@ pub(crate) trait Nodes: Send + Sync + 'static {
     /// store.
     fn admitted_alone_at_most(&self) -> u64;
 
-    /// Returns the longest time for a decision, without the machine's scheduling delays.
+    /// Returns the longest time for a decision, excluding the machine's scheduling delays.
     fn max_wait(&self) -> Duration;
 }

@@ -1,4 +1,4 @@
-//! The policy of all scenarios, created in memory.
+//! The policy of all scenarios.
 
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -7,11 +7,12 @@ use tollgate_policy::{LoadedPolicy, parse};
 
 use super::error::ChaosError;
 
-/// The hourly quota of each client, in units. The window is longer than any run, so a client that
-/// is admitted above the quota was admitted units that the store had lost or did not count.
+/// The hourly quota of each client, in units. The window is longer than any run. If a client was
+/// admitted above the quota, the store had therefore lost units or nodes had decided without the
+/// store.
 pub(crate) const HOUR_QUOTA: u64 = 20;
 /// The quota of each client per second, in units. The windows of this limit are so short that some
-/// end and begin during a fault.
+/// windows end and begin during a fault.
 pub(crate) const SECOND_QUOTA: u64 = 5;
 /// The name of the hourly limit.
 pub(crate) const HOUR: &str = "hour";
@@ -21,18 +22,18 @@ pub(crate) const SECOND: &str = "second";
 pub(crate) const NODES: usize = 2;
 /// The deadline of a decision: the default of policies.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(15);
-/// A deadline that no decision misses only because the machine is busy.
+/// A long deadline, which no decision misses only because the machine is busy.
 pub(crate) const PATIENT: Duration = Duration::from_secs(5);
 
 /// The header with the client's name.
 pub(crate) const CLIENT_HEADER: &str = "x-client";
 
-/// Returns the policy over `store`, which is the value of `store:`.
+/// Returns the policy with `store` as the value of `store:`.
 pub(crate) fn policy(store: &str) -> Result<LoadedPolicy, ChaosError> {
     parse("chaos.yaml", &text(store)).map_err(ChaosError::Policy)
 }
 
-/// Returns the text of the policy file over `store`.
+/// Returns the text of the policy file with `store` as the value of `store:`.
 pub(crate) fn text(store: &str) -> String {
     format!(
         "subjects: {{ client: {{ header: {CLIENT_HEADER} }} }}\n\
@@ -59,7 +60,7 @@ pub(crate) fn scripting() -> &'static str {
     SCRIPTING.get().copied().unwrap_or("auto")
 }
 
-/// Returns the settings of a store with these shards, which all nodes share.
+/// Returns the value of `store:` for a store with `shards`, which all nodes share.
 pub(crate) fn redis(shards: &[String], deadline: Duration) -> String {
     let shard = |(number, words): (usize, &String)| format!("s{number}: {words}");
     let shards: Vec<_> = shards.iter().enumerate().map(shard).collect();
@@ -79,7 +80,8 @@ mod tests {
     fn the_policy_is_one() {
         let store = redis(&["{ primary: \"redis://127.0.0.1:1\" }".into()], DEADLINE);
         let loaded = policy(&store).unwrap();
-        // All nodes are in one process, which creates one key for all of them.
+        // The nodes need no `secret`, because all nodes are in one process, which creates one key
+        // for them.
         let [warning] = &loaded.warnings[..] else { panic!("{:?}", loaded.warnings) };
         assert!(warning.to_string().contains("without a `secret`"), "{warning}");
         let names: Vec<_> =

@@ -1,4 +1,4 @@
-//! A process that ends when its value is dropped.
+//! A process that ends when its handle is dropped.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ impl Process {
     /// Starts `program` in `directory` without a terminal.
     ///
     /// # Errors
-    /// If `program` cannot be started.
+    /// Returns an error if `program` cannot be started.
     pub(crate) fn start(
         program: &Path,
         directory: &Path,
@@ -29,7 +29,7 @@ impl Process {
     /// Starts a process like [`start`](Self::start), and writes the output to `log`.
     ///
     /// # Errors
-    /// If `program` cannot be started, or the file cannot be created.
+    /// Returns an error if `program` cannot be started, or the file cannot be created.
     pub(crate) fn start_with_output(
         program: &Path,
         directory: &Path,
@@ -58,7 +58,7 @@ impl Process {
             .map_err(|error| ChaosError::Start(program.to_owned(), error))
     }
 
-    /// Stops the process with SIGSTOP: its sockets stay open, and it does not answer.
+    /// Stops the process with SIGSTOP. Its sockets stay open, and the process does not answer.
     pub(crate) fn freeze(&self) -> Result<(), ChaosError> {
         self.signal(Signal::STOP)
     }
@@ -68,17 +68,17 @@ impl Process {
         self.signal(Signal::CONT)
     }
 
-    /// Sends SIGHUP to the process. Services then reload their configuration.
+    /// Sends SIGHUP to the process. Services reload their configuration on this signal.
     pub(crate) fn hang_up(&self) -> Result<(), ChaosError> {
         self.signal(Signal::HUP)
     }
 
-    /// Sends SIGTERM, with which service managers end a process.
+    /// Sends SIGTERM, the signal with which service managers end a process.
     pub(crate) fn terminate(&self) -> Result<(), ChaosError> {
         self.signal(Signal::TERM)
     }
 
-    /// Kills the process. Data that it has not written to disk is lost.
+    /// Kills the process. Data that the process has not written to disk is lost.
     pub(crate) fn kill(&mut self) -> Result<(), ChaosError> {
         let process = self.0.id();
         let ended = self.0.kill().and_then(|()| self.0.wait());
@@ -95,8 +95,8 @@ impl Process {
         matches!(self.0.try_wait(), Ok(Some(status)) if status.success())
     }
 
-    /// Sends a signal. The system does not reuse the id of the process, because `wait` was not
-    /// called for it yet.
+    /// Sends a signal to the process. The system cannot have given the id to another process,
+    /// because this program has not called `wait` for the process yet.
     fn signal(&self, signal: Signal) -> Result<(), ChaosError> {
         let process = Pid::from_child(&self.0);
         kill_process(process, signal)

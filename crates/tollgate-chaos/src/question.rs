@@ -4,13 +4,14 @@ use tollgate::model::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
-/// The number of clients that send requests in turn, until the next clients replace them.
+/// The number of clients that send requests in turn. After some requests, the next clients replace
+/// these clients.
 const CLIENTS: u64 = 16;
-/// The number of requests of a client for each limit before another client replaces the client. The
-/// requests need more than the quota.
+/// The number of requests of a client for each limit before a new client replaces the client. The
+/// requests cost more than the quota.
 const QUESTIONS: u64 = HOUR_QUOTA * 3 / 2;
-/// One in this many requests is from an earlier client. The units that such a client has used must
-/// still count as used.
+/// One in `RETURNS` requests is from an earlier client. The units that an earlier client has used
+/// must still count as used.
 const RETURNS: u64 = 5;
 
 /// A request of a client.
@@ -24,13 +25,13 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns the request with this number. It is the same in every run.
+    /// Returns the request with this number. The request is the same in every run.
     pub(super) fn of(number: u64) -> Self {
         let newest = number / (CLIENTS * QUESTIONS * 2) * CLIENTS;
         let in_turn = newest + number / 2 % CLIENTS;
         let client = if number % RETURNS == RETURNS - 1 {
-            // A multiplication by any odd number larger than the number of clients spreads these
-            // requests over all earlier clients.
+            // A multiplication by an odd number that is larger than the number of clients spreads
+            // these requests over all earlier clients.
             number.wrapping_mul(0x9e37_79b9) % (in_turn + 1)
         } else {
             in_turn

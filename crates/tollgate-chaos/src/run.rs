@@ -9,11 +9,11 @@ use super::finding::{Finding, ScenarioResult};
 use super::scenarios::Scenario;
 use super::site::Site;
 
-/// The longest time for a scenario, whatever happens to its servers.
+/// The time limit of a scenario.
 const WITHIN: Duration = Duration::from_secs(180);
 
 /// The most runs of a scenario until its fault has an effect. On a busy machine the fault may come
-/// too early or too late to have an effect, and then the run proves nothing.
+/// too early or too late to have an effect. Such a run proves nothing.
 const TRIES: u32 = 3;
 
 /// A scenario and its outcome.
@@ -59,7 +59,7 @@ async fn try_once(scenario: Scenario, site: &Site) -> Result<Finding, ChaosError
 }
 
 impl Outcome {
-    /// Returns whether the scenario had an effect and all promises were kept.
+    /// Returns whether the scenario had an effect and all stated bounds held.
     pub(crate) fn is_held(&self) -> bool {
         matches!(&self.found, Ok(finding) if finding.result() == ScenarioResult::Passed)
     }

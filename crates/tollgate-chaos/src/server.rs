@@ -1,4 +1,4 @@
-//! A Redis or Valkey server of a run.
+//! A Redis or Valkey server that a scenario starts.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::error::ChaosError;
 use super::process::Process;
 use super::wait::{PATIENCE, until};
 
-/// The most attempts to find a free port, which another process may take first.
+/// The most attempts to find a free port. An attempt fails if another process takes the port first.
 const PORT_TRIES: usize = 5;
 /// The longest time until a server answers for the first time.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -29,8 +29,8 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts `program`, with the server module if there is one, in `directory` and waits until it
-    /// answers.
+    /// Starts `program` in `directory`, with the server module if there is a module. Waits until
+    /// the server answers.
     pub(crate) async fn start(
         (program, module): (PathBuf, Option<PathBuf>),
         directory: PathBuf,
@@ -75,7 +75,8 @@ impl Server {
         self.process.thaw()
     }
 
-    /// Starts the server again on its port with its saved data. Does not wait until it is ready.
+    /// Starts the server again on its port with its saved data. Does not wait until the server is
+    /// ready.
     pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
         let words = words(self.port, self.module.as_deref(), arguments);
         self.process = Process::start(&self.program, &self.directory, &words)?;
@@ -92,7 +93,7 @@ impl Server {
         Self::ask_at(self.port, command).await
     }
 
-    /// Returns the answer of a server of this run on `port` to a command.
+    /// Sends a command to the server of this run that listens on `port`, and returns the answer.
     pub(crate) async fn ask_at<T: FromRedisValue>(
         port: u16,
         command: &[&str],
@@ -104,7 +105,7 @@ impl Server {
         asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
     }
 
-    /// Makes the server a replica of `leader`, and waits until it is in sync.
+    /// Makes the server a replica of `leader`, and waits until the replica is in sync.
     pub(crate) async fn follow(&self, leader: &Self) -> Result<(), ChaosError> {
         self.follow_at(leader.port).await
     }
@@ -141,14 +142,15 @@ impl Server {
         Ok(())
     }
 
-    /// Returns how many commands whose names begin with one of `names` the server has executed
-    /// since its start.
+    /// Returns the number of commands that the server has executed since its start and that have a
+    /// name beginning with one of `names`.
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
         let stats: String = self.ask(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
     }
 
-    /// Returns the number after `words` in a section of `INFO`, or 0 if it is missing.
+    /// Returns the number after `words` in a section of `INFO`, or 0 if the section does not
+    /// contain `words`.
     pub(crate) async fn tells(&self, section: &str, words: &str) -> Result<u64, ChaosError> {
         let told: String = self.ask(&["INFO", section]).await?;
         Ok(told.lines().find_map(|line| number(line.strip_prefix(words)?)).unwrap_or_default())
@@ -176,7 +178,7 @@ async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {
     client.get_multiplexed_async_connection_with_config(&config).await
 }
 
-/// Returns a free loopback port. Another process may take it before the server does.
+/// Returns a free loopback port. Another process may take the port before the server listens on it.
 pub(crate) fn free_port() -> Result<u16, ChaosError> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(ChaosError::Port)?;
     Ok(listener.local_addr().map_err(ChaosError::Port)?.port())
@@ -192,8 +194,8 @@ fn words(port: u16, module: Option<&Path>, more: &[&str]) -> Vec<String> {
     words.chain(module.into_iter().flatten()).collect()
 }
 
-/// Returns the number of calls in a `line` of `INFO commandstats`, if the name of its command
-/// begins with one of `names`.
+/// Returns the number of calls in a `line` of `INFO commandstats`. Returns `None` if the name of
+/// the line's command begins with none of `names`.
 fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
     let (command, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
     let counts = names.iter().any(|name| command.starts_with(name));

@@ -1,4 +1,4 @@
-//! The signals of a terminal and of a service manager.
+//! The signals with which a terminal or a service manager ends the program.
 
 use std::io;
 

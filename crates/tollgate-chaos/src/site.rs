@@ -1,4 +1,5 @@
-//! The environment of a run: the programs, a temporary directory, and durations.
+//! The environment of a run: the programs to start, a temporary directory, and the length of the
+//! scenarios.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,17 +12,17 @@ use super::error::ChaosError;
 use super::memcached::MemcachedServer;
 use super::server::Server;
 
-/// The duration of a scenario.
+/// The length of a scenario, and whether times are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Length {
-    /// About three seconds: enough to see the effect of the fault. Times are reported and not
-    /// checked, since a machine that runs other tests may be slow.
+    /// About three seconds, which is enough to see the effect of the fault. Times are reported but
+    /// not checked, because a machine that runs other tests may be slow.
     Quick,
     /// About ten seconds. Times are checked.
     Long,
 }
 
-/// The programs to start, each a path or a name to look up in `PATH`.
+/// The programs to start. Each program is a path, or a name to look up in `PATH`.
 #[derive(Debug)]
 pub(crate) struct Programs {
     /// The Redis server, which is also used as sentinel.
@@ -34,7 +35,7 @@ pub(crate) struct Programs {
     pub(crate) module: Option<PathBuf>,
 }
 
-/// The environment of a run. Its directory is removed when the value is dropped.
+/// The environment of a run. Its temporary directory is removed when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Site {
     programs: Programs,
@@ -43,7 +44,7 @@ pub(crate) struct Site {
     rooms: AtomicU64,
 }
 
-/// A primary, and a replica in sync with it.
+/// A primary, and a replica that is in sync with the primary.
 #[derive(Debug)]
 pub(crate) struct Pair {
     /// The server that nodes charge at first.
@@ -74,7 +75,8 @@ impl Site {
         self.length
     }
 
-    /// Returns the duration of one part of a scenario: before, during and after its fault.
+    /// Returns the duration of each of the three phases of a scenario: before, during and after its
+    /// fault.
     pub(crate) const fn part(&self) -> Duration {
         match self.length {
             Length::Quick => Duration::from_millis(500),
@@ -88,7 +90,7 @@ impl Site {
         Server::start((redis.clone(), module.clone()), self.room()?, arguments).await
     }
 
-    /// Starts a primary and a replica in sync with it.
+    /// Starts a primary and a replica, and waits until the replica is in sync.
     pub(crate) async fn pair(&self) -> Result<Pair, ChaosError> {
         let (primary, replica) = (self.server(&[]).await?, self.server(&[]).await?);
         replica.follow(&primary).await?;
@@ -119,8 +121,8 @@ impl Site {
     }
 }
 
-/// Returns an absolute path for a program that is named by a path. A name without a path stays as
-/// it is.
+/// Returns the absolute path of a program. A name without a folder is returned unchanged, for a
+/// lookup in `PATH`.
 fn named(program: PathBuf) -> Result<PathBuf, ChaosError> {
     if program.components().count() < 2 {
         return Ok(program);

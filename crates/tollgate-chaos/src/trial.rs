@@ -1,4 +1,4 @@
-//! The nodes and callers of one scenario, and the check of their history.
+//! The nodes and callers of one scenario, and the check of the recorded history.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use super::policy::{HOUR_QUOTA, redis};
 use super::site::{Length, Site};
 use super::wait::until;
 
-/// The nodes of a scenario, with the callers that send them requests.
+/// The nodes of a scenario, and the callers that send requests to the nodes.
 pub(crate) struct Trial<'s, N = Fleet> {
     site: &'s Site,
     /// The nodes.
@@ -34,19 +34,20 @@ pub(crate) struct Trial<'s, N = Fleet> {
 pub(crate) struct ScenarioReport {
     /// The description of the fault, as a sentence.
     pub(crate) did: &'static str,
-    /// The scenario's own figures, including those that prove that the fault had an effect.
+    /// The scenario's own figures, including the figures that prove that the fault had an effect.
     pub(crate) figures: Vec<Figure>,
     /// The units of one client that the store may have counted and lost.
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
-    /// The units of one client that may count as used although they are not: units that a rebalance
-    /// counts twice at the new owner, plus refunded units that count again after a failover.
+    /// The units of one client that may count as used although the client did not use them: units
+    /// that a rebalance counts twice at the new owner, and refunded units that count again after a
+    /// failover.
     pub(crate) held_back: u64,
 }
 
 impl<'s> Trial<'s> {
-    /// Starts nodes over these shards, and runs callers for one part of the scenario.
+    /// Starts nodes with `shards`, and runs callers for one phase of the scenario.
     pub(crate) async fn begin(
         site: &'s Site,
         shards: &[String],
@@ -60,7 +61,7 @@ impl<'s> Trial<'s> {
         until("that all nodes charge a server", async || Ok(self.nodes.charges(url))).await
     }
 
-    /// Waits until the store decides again, and has made a few decisions for every caller.
+    /// Waits until the store makes decisions again, and has made a few decisions for every caller.
     pub(crate) async fn recovers(&self) -> Result<(), ChaosError> {
         let up = async || {
             let open =
@@ -72,7 +73,7 @@ impl<'s> Trial<'s> {
 }
 
 impl<'s, N: Nodes> Trial<'s, N> {
-    /// Runs callers on these nodes for one part of the scenario.
+    /// Runs callers on `nodes` for one phase of the scenario.
     pub(crate) async fn of(site: &'s Site, nodes: N) -> Result<Self, ChaosError> {
         let nodes = Arc::new(nodes);
         let load = Load::begin(&nodes);
@@ -81,22 +82,22 @@ impl<'s, N: Nodes> Trial<'s, N> {
         Ok(trial)
     }
 
-    /// Waits for the duration of one part of the scenario.
+    /// Waits for the duration of one phase of the scenario.
     pub(crate) async fn part(&self) {
         tokio::time::sleep(self.site.part()).await;
     }
 
-    /// Returns a figure: the decisions that nodes made without the store since `before`. If these
-    /// are fewer than `per_mille` in 1,000 decisions, the fault had no effect.
+    /// Returns a figure: the number of decisions that nodes made without the store since `before`.
+    /// If the number is lower than `per_mille` in 1,000 decisions, the fault had no effect.
     pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
         let now = self.load.decided();
         let (alone, all) = (now.alone - before.alone, now.all - before.all);
         Figure::share_seen("decisions by nodes alone", alone, all, per_mille)
     }
 
-    /// Returns the figure `what`: the decisions that nodes made without the store since `before`.
-    /// Its bound is `per_mille` in 1,000 decisions. A quick run checks the figure only if the bound
-    /// is zero, because other values depend on the machine.
+    /// Returns the figure `what`: the number of decisions that nodes made without the store since
+    /// `before`. The bound of the figure is `per_mille` in 1,000 decisions. A quick run checks the
+    /// figure only if the bound is zero, because other values depend on the machine.
     pub(crate) fn alone_at_most(
         &self,
         what: &'static str,
@@ -112,14 +113,14 @@ impl<'s, N: Nodes> Trial<'s, N> {
         figure(what, alone, all * per_mille / 1_000)
     }
 
-    /// Returns the number of calls so far.
+    /// Returns the number of calls so far, which marks a point in the history.
     pub(crate) fn mark(&self) -> u64 {
         self.nodes.recorder().calls() as u64
     }
 
-    /// Returns the most units that a promoted server may lack, if it had the charges of all calls
-    /// that were answered before `mark`: one unit for each call since `mark`, and one for each call
-    /// in flight.
+    /// Returns the most units that a promoted server may have lost, if it had received the charges
+    /// of all calls that were answered before `mark`. These are one unit for each call since
+    /// `mark`, and one unit for each call in flight.
     pub(crate) fn max_lost_units(&self, mark: u64) -> u64 {
         self.mark() - mark + CALLERS as u64
     }
@@ -129,7 +130,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
         until("that a node decides alone", async || Ok(self.load.alone() > before)).await
     }
 
-    /// Runs the last part of the scenario, stops the callers, and checks the history.
+    /// Runs the last phase of the scenario, stops the callers, and checks the history.
     pub(crate) async fn end(self, told: ScenarioReport) -> Finding {
         self.part().await;
         let Self { site, nodes, load } = self;
@@ -161,15 +162,16 @@ impl<'s, N: Nodes> Trial<'s, N> {
 }
 
 /// Checks `history` against every rule, first strictly. If the strict check fails, checks again and
-/// tolerates some units that a rebalance or a failover withheld from a client: the fewest with
-/// which the check passes, at most `most`. Returns the report and the number of tolerated units.
+/// tolerates some units that a rebalance or a failover withheld from a client. The number of
+/// tolerated units is the smallest with which the check passes, at most `most`. Returns the report
+/// and the number of tolerated units.
 fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {
         return (strict, 0);
     }
-    // Units that the new owner refuses are charged at the old owner for a moment, and other callers
-    // see these units as used.
+    // Units that the new owner refuses are charged at the old owner briefly, and other callers see
+    // these units as used.
     let held = max_held_units(CALLERS as u64, Cost::ONE);
     let granting = |unrefunded| history.check(Allowance { held, unrefunded, ..allowance });
     let mut judged = (0..=most).map(|units| (granting(units), units));
@@ -196,8 +198,8 @@ fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure
 }
 
 /// Returns the figure of the slowest decisions. The bound includes two delays with which the
-/// machine wakes a task: it wakes the decision at its answer or deadline, and then the caller.
-/// These delays are measured separately.
+/// machine wakes tasks: the task of the decision at its answer or deadline, and the task of the
+/// caller after that. These delays are measured separately.
 fn slowest(tally: &Tally, nodes: &impl Nodes, length: Length) -> Figure {
     let within = nodes.max_wait().as_millis() as u64 + 2 * tally.lateness.p999_millis();
     let figure = match length {

@@ -6,15 +6,15 @@ use tokio::time::{Instant, sleep};
 
 use super::error::ChaosError;
 
-/// The longest time to wait for an event. It is longer than any expected event takes on a busy
-/// machine. Sentinels that must wait before they retry a failover promote no server for half a
-/// minute.
+/// The longest time to wait for an event. Any expected event takes less time, even on a busy
+/// machine. The slowest event is a retried failover: sentinels wait half a minute before they
+/// retry.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until `condition` is true, for at most [`PATIENCE`]. `what` describes the event for the
-/// error, as in "that a replica …".
+/// Waits until `condition` is true, for at most [`PATIENCE`]. `what` describes the event in the
+/// error message, for example "that a replica …".
 pub(crate) async fn until(
     what: &'static str,
     condition: impl AsyncFn() -> Result<bool, ChaosError>,

@@ -1,7 +1,7 @@
-//! Several changes under one load: a rollout from memcached to shards, a killed primary, a frozen
-//! primary that returns, and an added shard. The nodes are processes with policy files, as in
-//! production. Callers send requests to the HTTP listeners of the nodes, and the answers of the
-//! nodes are checked.
+//! Several changes under continuous load: a rollout from memcached to shards, a killed primary, a
+//! frozen primary that returns, and an added shard. The nodes are processes with policy files, as
+//! in production. Callers send requests to the HTTP listeners of the nodes, and the answers are
+//! checked.
 
 use tollgate::model::Cost;
 use tollgate_redis::LinkLimits;
@@ -56,10 +56,10 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(world.end(ScenarioReport { did, figures, lost, losses: 0, held_back }).await)
 }
 
-/// Moves all subjects to the shards step by step, through each node's policy file. No requests are
-/// sent from the change of the first file until the last node has applied its file. The units that
-/// nodes admit beyond a limit while they disagree on the percentage have a separate bound
-/// (`max_over_admission`).
+/// Moves all subjects to the shards by increasing percentages, through each node's policy file. No
+/// requests are sent from the change of the first file until the last node has applied its file.
+/// Without this pause, nodes that disagree on the percentage could admit units beyond a limit, and
+/// these units have a separate bound (`max_over_admission`).
 async fn roll_out(world: &World<'_>, files: &Files) -> Result<(), ChaosError> {
     for percent in STEPS {
         let hushed = world.load.pause_load().await;
@@ -88,9 +88,9 @@ async fn kill_primary(world: &World<'_>, watched: &mut MonitoredPair) -> Result<
     Ok(lost)
 }
 
-/// Freezes the primary until its replica is promoted, and then lets the old primary continue.
-/// Returns the number of units that may be lost, and the number of calls that charged the old
-/// primary after all nodes had time to detect the promotion.
+/// Freezes the primary until its replica is promoted, and lets the old primary continue after the
+/// promotion. Returns the number of units that may be lost, and the number of calls that charged
+/// the old primary after all nodes had time to detect the promotion.
 async fn freeze_and_thaw(
     world: &World<'_>,
     watched: &MonitoredPair,
@@ -108,8 +108,9 @@ async fn freeze_and_thaw(
     Ok((lost, primary.ran(&CHARGES).await? - ran))
 }
 
-/// Adds a shard: restarts one node after the other with the policy `text`. Then the nodes detect
-/// that no node uses the old shard map, and let the new owners of the subjects decide.
+/// Adds a shard. First, the nodes are restarted one after the other with the policy `text`. When
+/// the nodes detect that no node uses the old shard map, they let the new owners of the subjects
+/// decide.
 async fn add_shard(world: &World<'_>, text: &str) -> Result<(), ChaosError> {
     for node in world.nodes.iter() {
         node.restart(text).await?;

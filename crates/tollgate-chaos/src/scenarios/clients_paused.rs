@@ -1,5 +1,5 @@
-//! The server accepts calls and answers after their deadlines, so the nodes do not know the
-//! outcomes of the calls.
+//! A server accepts calls and answers only after their deadlines, so the nodes do not know whether
+//! the calls were executed.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The time from one pause to the next. A pause is four deadlines long.
+/// The time from the start of one pause to the start of the next. A pause is four deadlines long.
 const PERIOD: Duration = Duration::from_millis(200);
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

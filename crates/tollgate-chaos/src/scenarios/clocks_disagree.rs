@@ -1,4 +1,4 @@
-//! The clocks of two nodes disagree, and one of the clocks is set: first by 2 s, then by 30 s and
+//! The clocks of two nodes disagree, first by 2 s. One of the clocks is then set wrong by 30 s, and
 //! by a day.
 
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::*;
 /// The time by which the second node's clock is first ahead and later behind.
 const SKEW: Millis = Millis::from_secs(2);
 
-/// The later errors of the clock in milliseconds. They are so large that the node uses the time of
+/// The later errors of the clock in milliseconds. With such large errors, the node uses the time of
 /// the store's clock instead.
 const FAR_OFF: [i64; 2] = [30_000, -86_400_000];
 
@@ -64,8 +64,8 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(finding)
 }
 
-/// Returns the number of decisions whose time is more than half of the skew before the time of an
-/// earlier decision.
+/// Returns the number of decisions with a time that is more than half of the skew before the time
+/// of an earlier decision.
 fn behind(history: &History) -> u64 {
     let mut calls: Vec<_> = history.calls.iter().map(|call| (call.issued, call.now)).collect();
     calls.sort_unstable();
@@ -77,9 +77,9 @@ fn behind(history: &History) -> u64 {
     behind
 }
 
-/// Returns the largest number of units that the store admitted for one client. The units that nodes
-/// admit without the store after a missed deadline have a separate bound, which every scenario
-/// checks.
+/// Returns the largest number of units that the store admitted for one client. Units that nodes
+/// admit without the store after a missed deadline are not counted. They have a separate bound,
+/// which every scenario checks.
 fn most_of_a_client(history: &History) -> u64 {
     let most = Excess::by_store(history, SECOND).into_values().max();
     most.unwrap_or_default()

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// A script that writes keys of another program, and the memory in bytes that is left for these
-/// keys, which is far too small.
+/// A script that writes keys of another program, and the memory in bytes that the server has left.
+/// The memory is far too small for the keys.
 const FLOOD: &str = "for i = 1, 20000 do redis.call('SET', 'flood:' .. i, 'x') end";
 const ROOM: u64 = 64 * 1024;
 
@@ -11,7 +11,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&["--maxmemory-policy", "allkeys-lru"]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
     let dropped = {
-        // Each counter is evicted once, because no requests are sent while the keys are written.
+        // No requests are sent while the keys are written, so each counter is evicted at most once.
         let _hush = trial.load.pause_load().await;
         let _losing = trial.nodes.recorder().begin_loss();
         let before = counters(&server).await?;

@@ -1,4 +1,4 @@
-//! An operator deletes every key.
+//! An operator deletes every key of the server.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! A frozen primary returns after its replica was promoted, and still reports the role of a
-//! primary.
+//! A frozen primary returns after its replica was promoted. The old primary still reports the role
+//! of a primary.
 
 use tollgate_redis::LinkLimits;
 

@@ -1,4 +1,4 @@
-//! The machine of a primary dies: data in transit to its replica is lost.
+//! The machine of a primary dies, and data in transit to the replica is lost.
 
 use std::time::Duration;
 
@@ -17,12 +17,13 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     trial.part().await;
     let (before, since) = (trial.load.alone(), trial.load.decided());
     let (lost, late) = {
-        // If the creation of a window was in transit, the window is lost with all of its charges.
+        // A window is lost with all of its charges if the command that created the window was in
+        // transit.
         let recorder = trial.nodes.recorder();
         let _cutting = recorder.begin_cut();
         let mark = trial.mark();
         primary.is_followed().await?;
-        // One part of the stream may still be in transit, and arrive.
+        // One chunk of the stream may still be in transit, and arrive at the replica.
         let late = between.fault_seen() + 1;
         between.replies(LinkMode::Lost);
         until("that something is lost on its way", async || Ok(between.fault_seen() > late))

@@ -1,4 +1,4 @@
-//! A memcached server dies, and an empty one replaces it.
+//! A memcached server dies, and an empty server replaces it.
 
 use tollgate_backend::Backend;
 

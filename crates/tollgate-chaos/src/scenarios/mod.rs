@@ -1,4 +1,4 @@
-//! The scenarios, one per file. Each causes one fault and reports the observations.
+//! The scenarios, one per file. Each scenario causes one fault and returns a finding.
 
 mod changing_world;
 mod clients_paused;
@@ -38,16 +38,17 @@ use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
 use super::wait::until;
 
-/// The least number of each 1,000 decisions that nodes must make without the store during the
-/// fault, if the store can make no decision during the fault. With fewer, the fault had no effect.
+/// The least number of decisions in 1,000 that nodes must make without the store during the fault,
+/// if the store can make no decision during the fault. If the number is lower, the fault had no
+/// effect.
 const MOST_ALONE: u64 = 500;
-/// The least number of each 1,000 decisions that nodes must make without the store during the
-/// fault, if the fault includes the time until the store is back.
+/// The least number of decisions in 1,000 that nodes must make without the store during the fault,
+/// if the fault includes the time until the store answers again.
 const MANY_ALONE: u64 = 200;
-/// The least number of each 1,000 decisions that nodes must make without the store during the
-/// fault, if the store still decides for some clients, or for some of the time.
+/// The least number of decisions in 1,000 that nodes must make without the store during the fault,
+/// if the store still makes decisions for some clients or for some of the time.
 const SOME_ALONE: u64 = 20;
-/// The commands that charge.
+/// The server commands that charge limits.
 const CHARGES: [&str; 4] = ["fcall", "evalsha", "tollgate.step", "tollgate.tight"];
 /// The number of further fleets that are started in addition to the fleet under load, in scenarios
 /// that test which server new nodes choose.
@@ -106,9 +107,9 @@ impl Scenario {
         Self::value_variants()
     }
 
-    /// Returns whether the scenario can run if the servers have the module (`module`) and store
-    /// states in its tables (`tables`). A server with the module cannot lose the step, and it is a
-    /// matter of chance whether a server evicts a table.
+    /// Returns whether the scenario can run with these servers. `module` states whether the servers
+    /// have the module, and `tables` whether the nodes store states in the tables of the module. A
+    /// server with the module cannot lose the step, and which tables a server evicts is random.
     pub(crate) fn applies(self, module: bool, tables: bool) -> bool {
         match self {
             Self::StepForgotten | Self::MemcachedRestarted => !module,
@@ -125,7 +126,8 @@ impl Scenario {
     /// Causes the fault under load.
     ///
     /// # Errors
-    /// If the scenario could not be run. Broken promises are findings, not errors.
+    /// Returns an error if the scenario could not be run. A bound that did not hold is a finding,
+    /// not an error.
     pub(crate) async fn run(self, site: &Site) -> Result<Finding, ChaosError> {
         match self {
             Self::PrimaryKilled => primary_killed::run(site).await,
@@ -153,7 +155,7 @@ impl Scenario {
     }
 }
 
-/// Waits until every node sees `count` primaries of its first shard.
+/// Waits until every node reports `count` primaries of its first shard.
 async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
     let seen = async || {
         let sees = |shards: Vec<ShardStatus>| {

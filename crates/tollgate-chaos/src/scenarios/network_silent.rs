@@ -1,4 +1,4 @@
-//! The network drops everything, and all sockets stay open.
+//! The network drops all bytes, and all sockets stay open.
 
 use super::*;
 

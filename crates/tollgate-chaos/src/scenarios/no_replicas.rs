@@ -11,7 +11,8 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = Pair { primary, replica };
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
     let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
-    // The primary may have refused calls before its replica was in sync.
+    // The primary may have refused calls before its replica was in sync. Those refusals are not
+    // counted.
     let earlier = refused().await?;
     pair.replica.freeze()?;
     until("that the primary takes no writes", async || Ok(refused().await? > earlier)).await?;

@@ -1,4 +1,4 @@
-//! A primary freezes: its sockets stay open, and it does not answer.
+//! A primary freezes: its sockets stay open, and the primary does not answer.
 
 use super::*;
 

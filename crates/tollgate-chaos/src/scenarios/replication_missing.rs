@@ -1,5 +1,5 @@
-//! Two servers that the nodes treat as a primary and its replica, although neither replicates the
-//! other.
+//! Two servers that the nodes treat as a primary and its replica, although neither server
+//! replicates the other.
 
 use super::*;
 

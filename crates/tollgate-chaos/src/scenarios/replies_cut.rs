@@ -6,10 +6,11 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The time for which connections close after one number of bytes, before the next number is tried.
+/// The time for which connections close after the same number of bytes. After this time, the next
+/// number is tried.
 const EACH: Duration = Duration::from_millis(25);
-/// The largest number of bytes after which connections close. It is beyond the first bytes of any
-/// reply.
+/// A connection closes after fewer than this number of bytes. This range includes the first bytes
+/// of any reply.
 const LAST_BYTE: usize = 64;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

@@ -1,4 +1,4 @@
-//! The server dies, and then loads its saved data for a while.
+//! The server dies and restarts, and loads its saved data for a while.
 
 use super::*;
 

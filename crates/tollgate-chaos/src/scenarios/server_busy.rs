@@ -1,8 +1,8 @@
-//! An endless script blocks everything else in the server.
+//! A script that never ends blocks all other commands of the server.
 
 use super::*;
 
-/// The argument that makes the server answer that it is busy after a script has run for 5 ms.
+/// The argument that makes the server reply with the error `BUSY` after a script has run for 5 ms.
 const SOON: [&str; 2] = ["--lua-time-limit", "5"];
 const ENDLESS: [&str; 3] = ["EVAL", "while true do end", "0"];
 

@@ -11,10 +11,10 @@ const PERIOD: Duration = Duration::from_millis(10);
 /// The least number of times that nodes must load the step again in 1,000 decisions, to show that
 /// the fault had an effect.
 const LOADED: u64 = 2;
-/// The most decisions in 1,000 that nodes may make alone at the default deadline, on a machine
-/// without other work. A busy machine may need more time to load the step, so a quick run (a test)
-/// does not check the number. With a long deadline, no node decides without the store on any
-/// machine.
+/// The most decisions in 1,000 that nodes may make without the store at the default deadline, on a
+/// machine without other work. A busy machine may need more time to load the step, so a quick run
+/// (a test) does not check the number. With a long deadline, no node decides without the store on
+/// any machine.
 const ALONE_MAX: u64 = 50;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
@@ -29,7 +29,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 }
 
 /// Runs nodes with this `deadline` while the server loses the step. The figure `what` is the number
-/// of decisions that nodes make without the store, of which `alone` in 1,000 are permitted.
+/// of decisions that nodes make without the store. At most `alone` in 1,000 are permitted.
 async fn forget(
     site: &Site,
     deadline: Duration,

@@ -1,4 +1,4 @@
-//! An HTTP client for the listeners of nodes.
+//! An HTTP client for the listeners of the nodes.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tokio::time::timeout;
 
 use crate::error::ChaosError;
 
-/// The longest time for one answer of a node.
+/// The longest time to wait for one answer of a node.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(30);
 /// The most bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
@@ -29,10 +29,11 @@ impl NodeClient {
         Self(Client::builder(TokioExecutor::new()).build(connector))
     }
 
-    /// Sends a POST request with `body` to the listener at `address` and returns its answer.
+    /// Sends a POST request with `body` to the listener at `address`. Returns the JSON in the
+    /// answer.
     ///
     /// # Errors
-    /// If there is no answer, or the answer is not a success with JSON.
+    /// Returns an error if there is no answer, or if the answer is not a success with JSON.
     pub(super) async fn post(
         &self,
         address: &str,
@@ -42,7 +43,7 @@ impl NodeClient {
         self.json(Method::POST, address, path, body.to_string()).await
     }
 
-    /// Sends a GET request to the listener at `address` and returns its answer.
+    /// Sends a GET request to the listener at `address`. Returns the JSON in the answer.
     ///
     /// # Errors
     /// The same as [`post`](Self::post).

@@ -1,4 +1,4 @@
-//! The policy files of the changing world.
+//! The policy files of the scenario `changing-world`.
 
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
@@ -11,8 +11,8 @@ use crate::memcached::MemcachedServer;
 use crate::policy::{NODES, scripting, text};
 use crate::site::Site;
 
-/// Policies with the same secret and different stores: an old store in memcached, and shards with
-/// sentinels, which replace the old store.
+/// Policies with the same secret and different stores. The old store is memcached. Shards with
+/// sentinels replace the old store.
 #[derive(Debug)]
 pub(crate) struct Files {
     secret: PathBuf,
@@ -22,11 +22,12 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// The deadline of a decision. It is long enough to transfer a subject's state on a busy
-    /// machine. A store whose server dies is detected at once.
+    /// The deadline of a decision. This deadline is long enough to transfer a subject's state on a
+    /// busy machine. If the server of a store dies, the nodes detect the failure at once, without
+    /// waiting for the deadline.
     pub(crate) const DEADLINE: Duration = Duration::from_millis(500);
 
-    /// Creates policies over a memcached server and these shards.
+    /// Creates policies for a memcached server and these shards.
     pub(crate) fn new(
         site: &Site,
         old: &MemcachedServer,
@@ -52,7 +53,8 @@ impl Files {
         self.rollout(percent, &map(&self.shards))
     }
 
-    /// Returns the policy with all subjects in the shards and one added shard, a primary at `url`.
+    /// Returns the policy with all subjects in the shards and one added shard, which consists of a
+    /// primary at `url`.
     pub(crate) fn with_shard(&self, name: &'static str, url: &str) -> String {
         let added = (name, format!("{{ primary: '{url}' }}"));
         let all: Vec<_> = self.shards.iter().cloned().chain([added]).collect();

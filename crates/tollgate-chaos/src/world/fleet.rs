@@ -1,5 +1,5 @@
-//! The nodes of the changing world, called on their HTTP listeners, and the record of their
-//! answers.
+//! The nodes of the scenario `changing-world`, which callers query over HTTP, and the record of the
+//! nodes' answers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,27 +25,26 @@ use crate::policy::{self, CLIENT_HEADER, NODES};
 use crate::question::Question;
 use crate::site::Site;
 
-/// One in this many charges is refunded, as for a response that had not changed.
+/// One in `GIVEN_BACK` charges is refunded, like the charges of requests with a 304 response.
 const GIVEN_BACK: u64 = 7;
-/// The setting of the store in a policy from which only the limits are used. The store is not
-/// opened.
+/// The store setting for parsing a policy only for its limits. This store is never opened.
 const IN_MEMORY: &str = "{ memory: {} }";
 
-/// The nodes of the changing world: processes that share their limits.
+/// The nodes of the scenario `changing-world`: processes that share their limits.
 #[derive(Debug)]
 pub(crate) struct WorldFleet {
     nodes: Vec<WorldNode>,
     client: NodeClient,
     recorder: Arc<Recorder>,
     limits: Vec<Arc<Limit>>,
-    /// Hashes the subjects of the record.
+    /// The key under which the record hashes subjects.
     key: HashKey,
     alone: u64,
-    /// The number of charges so far. It gives each charge its number in the record.
+    /// The number of charges so far, which is also the number of the next charge in the record.
     charged: AtomicU64,
 }
 
-/// A charge to be refunded.
+/// A charge that the caller will refund.
 #[derive(Debug)]
 pub(crate) struct PendingRefund {
     limit: Arc<Limit>,
@@ -74,7 +73,7 @@ impl WorldFleet {
         Ok(Self { nodes, client, recorder, limits, key, alone, charged })
     }
 
-    /// Returns each node.
+    /// Returns an iterator over the nodes.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &WorldNode> {
         self.nodes.iter()
     }
@@ -104,7 +103,7 @@ impl WorldFleet {
         Ok(sum)
     }
 
-    /// Returns the number of units refunded so far, one number for each client and limit.
+    /// Returns the number of units that were refunded so far, for each client and limit.
     pub(crate) fn given_back(&self) -> Vec<u64> {
         let history = self.recorder.history();
         let mut units = BTreeMap::<_, u64>::new();
@@ -117,8 +116,8 @@ impl WorldFleet {
         units.into_values().collect()
     }
 
-    /// Sends a request to one node and records its answer. Returns `None` if the answer is missing
-    /// or invalid.
+    /// Sends a request to one node and records the node's answer. Returns `None` if the answer is
+    /// missing or invalid.
     async fn asked(
         &self,
         caller: usize,
@@ -201,9 +200,9 @@ impl Nodes for WorldFleet {
 
 /// Parses the answer to a charge of one unit on `limit`, sent at `now`.
 ///
-/// Resets are reported in whole seconds, rounded up. All windows in this policy are whole seconds
-/// long, so two windows never have the same reset, and all answers in one window have the same
-/// reset.
+/// The answer reports resets in whole seconds, rounded up. All windows in this policy are a whole
+/// number of seconds long, so two windows never have the same reset, and all answers in one window
+/// have the same reset.
 fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     let source = source(answer)?;
     let [status] = &answer["statuses"].as_array()?[..] else {
@@ -235,8 +234,8 @@ fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
 }
 
-/// Parses the status of a limit, as far as the checker needs it. The reset identifies a fixed
-/// window, and refunds refer to it.
+/// Parses the status of a limit, with the fields that the history checker needs. The reset
+/// identifies a fixed window, and refunds refer to this window.
 fn stands(told: &Value) -> Option<Reading> {
     let used = told["used"].as_u64()?;
     let full_reset_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);

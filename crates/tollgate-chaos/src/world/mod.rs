@@ -1,6 +1,6 @@
-//! A changing world: shards with sentinels, an old store in memcached, and nodes, which are
-//! processes of `tollgate serve`. The nodes' policy files change, and move the subjects from
-//! memcached to the shards, and then to a new shard map.
+//! The environment of the scenario `changing-world`: shards with sentinels, an old store in
+//! memcached, and nodes, which are processes of `tollgate serve`. Changes of the nodes' policy
+//! files move the subjects from memcached to the shards, and after that to a new shard map.
 
 mod client;
 mod files;

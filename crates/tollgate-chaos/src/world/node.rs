@@ -1,5 +1,5 @@
-//! A node in the changing world. At a restart, a new process with the node's policy file replaces
-//! the old process.
+//! A node in the scenario `changing-world`. At a restart, a new process with the node's policy file
+//! replaces the old process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::serving::Serving;
 use crate::error::ChaosError;
 use crate::wait::until;
 
-/// A node with a replaceable policy file, which can be restarted with another file.
+/// A node with a policy file that can be replaced. The node can be restarted with another file.
 ///
-/// At a restart, the new process is ready before callers are directed to it, and the old process
-/// ends after that. Every caller reaches a process, as behind a load balancer.
+/// At a restart, the new process is ready before callers are directed to it. The old process ends
+/// after that. Every caller reaches a running process, as behind a load balancer.
 #[derive(Debug)]
 pub(crate) struct WorldNode {
     client: NodeClient,
@@ -51,27 +51,27 @@ impl WorldNode {
         })
     }
 
-    /// Returns the process that serves callers now. A caller keeps the reference until it has its
-    /// answer.
+    /// Returns the process that serves callers now. A caller keeps the reference until the caller
+    /// has received its answer.
     pub(super) fn serving(&self) -> Arc<Serving> {
         Arc::clone(&self.serving.borrow())
     }
 
-    /// Replaces the node's policy file by `text`, starts a process with it, directs callers to that
-    /// process, and ends the old process.
+    /// Replaces the node's policy file by `text`, starts a new process with this file, directs
+    /// callers to the new process, and ends the old process.
     pub(crate) async fn restart(&self, text: &str) -> Result<(), ChaosError> {
         let number = self.started.fetch_add(1, Ordering::Relaxed);
         let opened = open(&self.client, &self.program, &self.room, text, number).await?;
         let before = self.serving.send_replace(Arc::new(opened));
         // After this wait, all calls to the old process are answered, so the old process transfers
-        // no more windows.
+        // no further windows.
         until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
             .await?;
         self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
         before.end().await
     }
 
-    /// Replaces the policy file of the node by `text` and makes the process reload it.
+    /// Replaces the policy file of the node by `text` and makes the process reload the file.
     pub(crate) async fn reload(&self, text: &str) -> Result<(), ChaosError> {
         write(&policy_file(&self.room), text)?;
         self.serving().reload().await
@@ -93,13 +93,13 @@ impl WorldNode {
         Ok(carried(&self.moving().await?))
     }
 
-    /// Returns whether the shards that own the subjects in the new shard map decide.
+    /// Returns whether decisions are made by the shards that own the subjects in the new shard map.
     pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
         let phase = self.moving().await?["phase"].clone();
         Ok(phase.is_string() && phase != "dual_write")
     }
 
-    /// Returns the address of the primary of the shard `name`, if one answers.
+    /// Returns the address of the primary of the shard `name`, if the primary answers.
     pub(crate) async fn primary(&self, name: &str) -> Result<Option<String>, ChaosError> {
         let told = self.serving().status().await?;
         let mut shards = told["shards"].as_array().into_iter().flatten();
@@ -141,7 +141,7 @@ fn policy_file(room: &Path) -> PathBuf {
     room.join("policy.yaml")
 }
 
-/// Writes a new file and renames it into place, so a reader never sees a part of it.
+/// Writes a new file and renames it into place, so a reader never sees an incomplete file.
 fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
     let beside = file.with_extension("new");
     fs::write(&beside, text)

@@ -9,7 +9,7 @@ use crate::server::{Server, free_port};
 use crate::site::{Pair, Site};
 use crate::wait::until;
 
-/// The number of sentinels. Two of them must agree that a primary is down.
+/// The number of sentinels. Two sentinels must agree that a primary is down.
 const SENTINELS: usize = 3;
 /// The silence in milliseconds after which a sentinel marks a server as down.
 const DOWN_AFTER_MILLIS: u32 = 1_000;
@@ -23,7 +23,7 @@ pub(crate) struct MonitoredPair {
     pub(crate) pair: Pair,
 }
 
-/// Sentinels, which end when the value is dropped.
+/// A set of sentinels. The sentinels end when the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Sentinels {
     ports: Vec<u16>,

@@ -29,7 +29,8 @@ impl Serving {
     /// process is written to `log`.
     ///
     /// # Errors
-    /// If the process is not ready in time. The error contains the output of the process.
+    /// Returns an error if the process is not ready in time. The error contains the output of the
+    /// process.
     pub(super) async fn start(
         client: NodeClient,
         program: &Path,
@@ -68,8 +69,8 @@ impl Serving {
     /// Sends SIGTERM and waits until the process has answered all requests and ended.
     ///
     /// # Errors
-    /// If the process does not end in time, or aborted requests. The error contains the output of
-    /// the process.
+    /// Returns an error if the process does not end in time, or if it aborted requests. The error
+    /// contains the output of the process.
     pub(super) async fn end(&self) -> Result<(), ChaosError> {
         self.process.lock().await.terminate()?;
         let ends = async || Ok(!self.process.lock().await.runs());
@@ -81,7 +82,7 @@ impl Serving {
     }
 }
 
-/// Returns the address of a listener, once the process has logged it.
+/// Returns the address of a listener, or `None` if the process has not logged the address yet.
 fn listener(log: &Path, name: &str) -> Option<String> {
     let told = fs::read_to_string(log).ok()?;
     // The last line may be incomplete.

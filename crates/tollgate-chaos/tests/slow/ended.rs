@@ -1,4 +1,4 @@
-//! A run that is ended early ends everything that it started.
+//! A test that a run which is ended early ends all processes that it started.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use crate::{chaos, tollgate};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The limit of each wait. On a busy machine, no action takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A memcached server, two pairs of servers, three sentinels, and a node.
+/// The number of processes of `changing-world`: a memcached server, two pairs of servers, three
+/// sentinels, and a node.
 const WITH_A_NODE: usize = 9;
 
 #[test]
@@ -45,7 +46,8 @@ fn leaves_nothing(scenario: &str, processes: usize) {
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "its directory is left");
 }
 
-/// Returns the number of processes with a working directory in `directory`, even if it was removed.
+/// Returns the number of processes with a working directory in `directory`, even if `directory` was
+/// removed.
 fn working_in(directory: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let works = processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());

@@ -1,4 +1,4 @@
-//! The shipped demonstration.
+//! A test of the demonstration in the repository's examples.
 
 use std::process::Command;
 

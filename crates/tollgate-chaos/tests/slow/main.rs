@@ -1,4 +1,4 @@
-//! Every scenario of `tollgate-chaos` in its short form, run through the binary.
+//! Tests of every scenario of `tollgate-chaos` in its quick version, run through the binary.
 //!
 //! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
 //! tollgate-chaos --test slow` after `cargo build -p tollgate-cli`.
@@ -32,7 +32,7 @@ fn tollgate() -> PathBuf {
     program
 }
 
-/// Returns the path of the module that was built with it.
+/// Returns the path of the server module that was built together with this test.
 fn module() -> String {
     let test = std::env::current_exe().expect("the path of this test");
     let module = test.with_file_name("libtollgate_module.so");

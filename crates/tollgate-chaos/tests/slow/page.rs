@@ -1,4 +1,4 @@
-//! The documentation page about faults names only scenarios and tests that exist.
+//! A test that the documentation page about faults names only scenarios and tests that exist.
 
 use std::path::Path;
 
@@ -12,7 +12,8 @@ fn shipped(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the first cells of the table below a heading, and the rest of each row.
+/// Returns the rows of the table below a heading. Each row is split into its first cell and the
+/// rest.
 fn rows<'p>(page: &'p str, heading: &str) -> Vec<(&'p str, &'p str)> {
     let (_, below) = page.split_once(heading).unwrap_or_else(|| panic!("no {heading:?}"));
     let lines = below.lines().skip_while(|line| !line.starts_with('|')).skip(2);
@@ -48,8 +49,7 @@ fn every_command_of_it_is_understood() {
         let command = line.split('#').next().unwrap().trim();
         let words: Vec<_> =
             command.strip_prefix("tollgate-chaos").unwrap().split_whitespace().collect();
-        // With `--help` the binary still rejects unknown arguments. The scenarios show what it
-        // does.
+        // With `--help`, the binary still rejects unknown arguments, and runs no scenario.
         let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
         assert!(output.status.success(), "{command}: {}", said(&output));
         observed += 1;

@@ -1,4 +1,4 @@
-//! The reports of a run, and the texts of failures.
+//! Tests of the reports of a run, and of the texts of failures.
 
 use std::fs;
 

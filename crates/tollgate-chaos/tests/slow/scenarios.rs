@@ -1,4 +1,4 @@
-//! Each scenario alone: its fault has an effect, and its promises are kept.
+//! Tests of each scenario alone: its fault has an effect, and the stated bounds hold.
 
 use crate::{chaos, module, said};
 
@@ -11,7 +11,8 @@ macro_rules! scenarios_hold {
     )* };
 }
 
-/// Defines a test of each scenario on servers with the module and nodes that use tables.
+/// Defines a test of each scenario with the server module, and with nodes that store states in the
+/// tables of the module.
 macro_rules! scenarios_hold_with_tables {
     ($($test:ident $name:literal)*) => { mod with_tables { $(
         #[test]
@@ -21,7 +22,8 @@ macro_rules! scenarios_hold_with_tables {
     )* } };
 }
 
-/// Defines a test of each scenario on servers with the module, with the keys of functions.
+/// Defines a test of each scenario with the server module, and with nodes that store states in
+/// Redis keys, as functions do.
 macro_rules! scenarios_hold_in_the_module {
     ($($test:ident $name:literal)*) => { mod in_the_module { $(
         #[test]
