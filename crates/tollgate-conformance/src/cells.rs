@@ -1,5 +1,5 @@
-//! The simplest possible store: a map of cells, the states of one limit for one subject, behind a
-//! lock.
+//! The simplest possible store: a map behind a lock. The map has one [`Cell`], the state of one limit
+//! for one subject, for each pair of a limit and a subject.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,18 +12,18 @@ use tollgate_core::{
 
 type Key = (Box<str>, Subject);
 
-/// A store that applies the core's step to a map and adds nothing: no bounds, no deletion of
-/// expired state, no optimization.
+/// A store that keeps states in a map and decides with the core's atomic step. The store has no
+/// bounds, never deletes expired state, and optimizes nothing.
 ///
 /// If a test passes with this store, the core is correct. If the same test fails with another
-/// store, the error is in that store.
+/// store, the error is in the other store.
 #[derive(Debug, Default)]
 pub struct Cells(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
     cells: HashMap<Key, Cell>,
-    /// For each refunded charge, the time until which a repeated refund must be ignored.
+    /// For each refunded charge, the time until which a repetition of the refund must be ignored.
     refunded: HashMap<(Key, ChargeId), Timestamp>,
 }
 
@@ -61,8 +61,8 @@ impl State {
         reading
     }
 
-    /// Returns whether `charge` is a deduplicated refund that was executed before. Records a new
-    /// deduplicated refund.
+    /// Returns whether `charge` is a deduplicated refund that was executed before. If the refund is
+    /// new, records the refund.
     fn is_repeated(&mut self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             charge.operation

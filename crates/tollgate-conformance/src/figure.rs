@@ -1,4 +1,4 @@
-//! Measured figures with their bounds. Every fault test reports its result as such figures.
+//! Measured figures with their bounds, in which every fault test reports its result.
 
 use std::fmt;
 use std::thread;
@@ -6,11 +6,12 @@ use std::thread;
 /// The bound of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
-    /// A larger figure violates a guarantee.
+    /// The figure must be at most this bound. A larger figure violates a guarantee.
     AtMost(u64),
     /// The number is not a bound and is printed only for comparison.
     Context(u64),
-    /// A smaller figure means that the fault did not occur, so the test showed nothing.
+    /// The figure must be at least this number. A smaller figure means that the fault did not
+    /// occur, so the test proved nothing.
     FaultSeen(u64),
 }
 
@@ -25,12 +26,13 @@ pub struct Figure {
     pub bound: Bound,
 }
 
-/// Prints `figures` in one line under the name of the test, and compares each with its bound.
+/// Prints `figures` in one line under the name of the test, and compares each figure with its
+/// bound.
 ///
 /// # Panics
 /// Panics with the printed line if a figure exceeds its bound or the fault did not occur. Also
-/// panics if no figure shows that the fault occurred, or if no figure has a bound, because the test
-/// then showed nothing.
+/// panics if no figure shows that the fault occurred, or if no figure has a bound, because such a
+/// test proves nothing.
 #[track_caller]
 pub fn assert_held(figures: &[Figure]) {
     let told: Vec<_> = figures.iter().map(ToString::to_string).collect();
@@ -61,14 +63,14 @@ impl Figure {
         Self { what, seen, bound: Bound::Context(number) }
     }
 
-    /// Creates a figure that shows that the fault occurred. It must be at least one.
+    /// Creates a figure that shows that the fault occurred. The figure must be at least one.
     #[must_use]
     pub const fn fault_seen(what: &'static str, seen: u64) -> Self {
         Self { what, seen, bound: Bound::FaultSeen(1) }
     }
 
-    /// Creates a figure that shows that the fault occurred. It must be at least one, and at least
-    /// `per_mille` thousandths of `of`.
+    /// Creates a figure that shows that the fault occurred. The figure must be at least one, and at
+    /// least `per_mille` thousandths of `of`.
     #[must_use]
     pub const fn share_seen(what: &'static str, seen: u64, of: u64, per_mille: u64) -> Self {
         let least = of.saturating_mul(per_mille) / 1_000;

@@ -1,4 +1,4 @@
-//! The tests that every Tollgate store must pass: the reference model and the suite.
+//! The tests that every Tollgate store must pass: the reference model and the conformance suite.
 //!
 //! - [`Model`]: a simple, slow oracle that keeps all charges and adds them up for each request.
 //! - [`suite`]: fixed cases. [`check`] runs all of them on a store.

@@ -2,8 +2,8 @@
 
 use tollgate_core::KeyedHash;
 
-/// FNV-1a in 128 bits, without a key. The hash is the same in every run, which tests need. A
-/// deployment must never use it, because anyone can compute it.
+/// The hash function FNV-1a with 128 bits, without a key. A hash is the same in every run, which
+/// tests need. A deployment must never use this function, because anyone can compute the hash.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlainHash;
 

@@ -1,9 +1,9 @@
-//! A small seeded generator: the same seed produces the same trace, on every machine and in every
-//! version.
+//! A small random number generator with a seed. The same seed produces the same trace, on every
+//! machine and in every version.
 
 use std::ops::RangeInclusive;
 
-/// A generator of random numbers from a seed.
+/// A random number generator with a seed.
 ///
 /// Source: SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators",
 /// 2014).
@@ -26,8 +26,8 @@ impl Random {
         bits ^ (bits >> 31)
     }
 
-    /// Returns a number in `range`. The remainder makes some numbers slightly more frequent, which
-    /// does not matter for tests.
+    /// Returns a number in `range`. The computation makes some numbers slightly more frequent,
+    /// which does not matter for tests.
     pub fn within(&mut self, range: RangeInclusive<u64>) -> u64 {
         let size = (range.end() - range.start()).saturating_add(1);
         range.start() + self.bits() % size

@@ -1,16 +1,16 @@
-//! Schedules for tests: windows of three lengths in turn, like days of 23, 24 and 25 hours when
-//! clocks change.
+//! Schedules for tests. The windows alternate between three lengths, like days of 23, 24 and 25
+//! hours when clocks change.
 
 use tollgate_core::algo::{Schedule, ScheduledWindow, WindowSchedule};
 use tollgate_core::{Millis, Timestamp};
 
-/// A schedule with windows of 23, 24 and 25 units of time, in turn.
+/// A schedule with windows of 23, 24 and 25 units of time, which repeat in this order.
 #[derive(Debug)]
 struct Uneven {
     name: &'static str,
     /// The length of a unit of time in milliseconds.
     unit: u64,
-    /// The number of milliseconds by which the windows begin earlier than at the Unix epoch.
+    /// The number of milliseconds by which the first window begins before the Unix epoch.
     earlier: u64,
 }
 
@@ -26,7 +26,7 @@ pub const UNEVEN_SECONDS: Schedule = Schedule::new(&SECONDS);
 /// The windows of [`UNEVEN_SECONDS`], 11 s earlier, as in another time zone.
 pub const EARLIER_UNEVEN_SECONDS: Schedule = Schedule::new(&EARLIER_SECONDS);
 
-/// The ends of the three windows, in units of time since the start of the first.
+/// The ends of the three windows, in units of time since the start of the first window.
 const ENDS: [u64; 3] = [23, 47, 72];
 
 impl WindowSchedule for Uneven {

@@ -16,7 +16,8 @@ use crate::model::Ledger;
 use crate::random::Random;
 use crate::trace::random_limit;
 
-/// The files of vectors: the name of the algorithm, and the kind of [`random_limit`].
+/// The files of vectors: the name of the algorithm, and the number that selects the algorithm in
+/// [`random_limit`].
 pub const FILES: [(&str, u64); 7] = [
     ("fixed_window", 0),
     ("fixed_window_calendar", 1),
@@ -29,7 +30,7 @@ pub const FILES: [(&str, u64); 7] = [
 
 /// The number of vectors in one file.
 const LINES: u64 = 120;
-/// The number of steps in one vector.
+/// The number of operations in one vector.
 const STEPS: u64 = 12;
 
 /// A limit with a sequence of operations and their answers.
@@ -37,12 +38,12 @@ const STEPS: u64 = 12;
 pub struct Vector {
     /// The limit.
     pub limit: Limit,
-    /// The steps: the time, the operation, and the reading after it.
+    /// The operations. Each entry has the time, the operation, and the reading after the operation.
     pub steps: Vec<(Timestamp, Operation, Reading)>,
 }
 
-/// Returns the vectors for the kind of limit `kind` as lines of JSON, with the answers of the
-/// model.
+/// Returns the vectors for limits of the number `kind` (see [`FILES`]) as lines of JSON, with the
+/// answers of the model.
 #[must_use]
 pub fn lines_of_model(kind: u64) -> String {
     (0..LINES).map(|seed| write(&vector_of_model(kind, seed)) + "\n").collect()
@@ -107,7 +108,7 @@ pub fn write(vector: &Vector) -> String {
     json!({ "limit": limit(&vector.limit), "steps": steps }).to_string()
 }
 
-/// Parses a line. Returns `None` if it is not a valid vector.
+/// Parses a line. Returns `None` if the line is not a valid vector.
 #[must_use]
 pub fn read(line: &str) -> Option<Vector> {
     let line: Value = serde_json::from_str(line).ok()?;
@@ -184,7 +185,7 @@ fn step(at: Timestamp, operation: &Operation, reading: &Reading) -> Value {
         }
         Operation::Renew { id } => ("renew", None, None, Some(id)),
         Operation::Reset => ("reset", None, None, None),
-        // No vector contains the following operations. Only the random traces contain them.
+        // Only the random traces contain the following operations. The files of vectors do not.
         Operation::Reserve { cost, id, .. } => ("reserve", Some(cost), None, Some(id)),
         Operation::Extend { id, position, .. } => ("extend", None, Some(position), Some(id)),
         Operation::Settle { id, position, cost } => {

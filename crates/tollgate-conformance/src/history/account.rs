@@ -12,18 +12,19 @@ use super::holds::{self, Holds};
 /// The events of a history on one limit for one subject.
 #[derive(Debug)]
 pub(super) struct Account<'h> {
-    /// The limit. If the history contains several limits with this name, the one with the largest
-    /// capacity.
+    /// The limit. If the history contains several limits with this name, this is the limit with the
+    /// largest capacity.
     pub(super) limit: &'h Limit,
     pub(super) subject: &'h Subject,
     /// All events, in the order of their requests.
     pub(super) events: Vec<Event<'h>>,
-    /// The answers of the store, grouped by the periods between losses of its state (epochs). Each
-    /// group is in the order of the requests.
+    /// The answers of the store, in one group for each epoch. An epoch is the period between two
+    /// losses of the store's state. Each group is in the order of the requests.
     pub(super) epochs: Vec<Vec<Event<'h>>>,
-    /// Events of which it is not known whether, or in which epoch, they were executed.
+    /// Events that may not have been executed, and events that may have been executed in more than
+    /// one epoch.
     pub(super) uncertain: Vec<Event<'h>>,
-    /// The reservations that were made, or may have been.
+    /// The reservations that were made or may have been made.
     pub(super) holds: Holds<'h>,
 }
 
@@ -73,7 +74,7 @@ impl<'h> Account<'h> {
                 Some((AnswerSource::Store, ..)) if !between => epochs[epoch].push(*event),
                 Some((AnswerSource::Store, ..)) | None => uncertain.push(*event),
                 // Another source answered. The store may have executed the charge nevertheless, if
-                // its answer did not arrive.
+                // the answer of the store was lost.
                 Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
                     uncertain.push(Event { told: None, ..*event });
                 }
@@ -89,15 +90,16 @@ impl<'h> Account<'h> {
         Some(Self { limit, subject, events, epochs, uncertain, holds })
     }
 
-    /// Returns the algorithm of the limit, if it was the same during the whole history.
+    /// Returns the algorithm of the limit, or `None` if the algorithm changed during the history.
     pub(super) fn algorithm(&self) -> Option<&'h Algorithm> {
         let algorithm = self.limit.algorithm();
         self.events.iter().all(|event| event.limit.algorithm() == algorithm).then_some(algorithm)
     }
 }
 
-/// Returns the periods in which the account's state was lost: each loss of the store, and each
-/// charge that replaced state that counts as empty. The periods are in order and do not overlap.
+/// Returns the periods in which the account's state was lost. These are the losses of the store,
+/// and the charges that replaced a state because that state counted as empty. The periods are in
+/// order and do not overlap.
 fn losses_of(events: &[Event<'_>], losses: &[Loss]) -> Vec<Loss> {
     let replaces = |event: &&Event<'_>| {
         let found = event.reading().map(|reading| reading.found);

@@ -1,14 +1,14 @@
-//! The clocks of the callers, as far as the calls show them.
+//! The clocks of the callers, as the times in the calls show them.
 
 use tollgate_core::Timestamp;
 
 use super::call::{History, Moment, NEVER};
 
-/// The latest time of all callers' clocks, over real time.
+/// The latest time of all callers' clocks, for each moment of the history.
 #[derive(Debug)]
 pub(super) struct Clocks {
-    /// The latest times that any caller had sent, each with the moment at which it was first sent.
-    /// Moments and times are in rising order.
+    /// The times that were later than all times sent before. Each entry has the moment at which a
+    /// caller first sent the time. Moments and times are in rising order.
     reached: Vec<(Moment, Timestamp)>,
 }
 
@@ -27,8 +27,8 @@ impl Clocks {
     }
 
     /// Returns the latest time that any caller had sent to the store before `moment`. The store may
-    /// have deleted state that ended by this time. A caller with a slower clock then does not find
-    /// that state.
+    /// have deleted state that ended by this time. In this case, a caller with a slower clock does
+    /// not find the state.
     pub(super) fn latest_before(&self, moment: Moment) -> Timestamp {
         let count = self.reached.partition_point(|(issued, _)| *issued < moment);
         count.checked_sub(1).map_or(Timestamp::EPOCH, |last| self.reached[last].1)

@@ -1,4 +1,4 @@
-//! One charge of one call, in the form that the rules use.
+//! One charge of one call, as the rules of the checker read it.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use tollgate_core::{
 
 use super::call::{Call, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
-/// Units, with room for sums and differences of any number of costs.
+/// A number of units. The type has room for sums and differences of any number of costs.
 pub(super) type Units = i128;
 
 /// The source of a reading.
@@ -39,17 +39,18 @@ pub(super) struct Event<'h> {
     pub(super) now: Timestamp,
     pub(super) limit: &'h Limit,
     pub(super) operation: Operation,
-    /// The answer, or `None` if no answer arrived.
+    /// The source of the answer, the decision on the call and the reading of the charge. `None` if
+    /// no answer arrived.
     pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
     /// Whether the units of the event may be charged temporarily, until another charge of the same
-    /// call is refused. This happens if the call has several subjects and the other charge is on
-    /// another server, or if the node decides the other charge itself from its units of a leased
-    /// limit.
+    /// call is refused. This happens in two cases: the call has several subjects and the other
+    /// charge is on another server, or the node decides the other charge itself from its units of a
+    /// leased limit.
     pub(super) may_be_held: bool,
     /// Whether the store may have executed the event although another source answered.
     pub(super) may_be_unheard: bool,
-    /// The latest time at which the store may have executed the event. It is the event's own time,
-    /// or the reset that the fallback reported if a node charges the store later.
+    /// The latest time at which the store may have executed the event. This is the event's own
+    /// time, or, if a node charges the store later, the reset that the fallback reported.
     pub(super) may_count_until: Timestamp,
     /// The units of the reservation that the event settles, or 0.
     pub(super) reserved: Units,
@@ -84,8 +85,8 @@ impl<'h> Event<'h> {
         let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
         let is_leased = limit.mode() == LimitMode::Leased;
         let may_be_held = spans || (is_leased && call.charges.len() > 1);
-        // If the call went to several servers, one server may have executed its part without
-        // answering, although another server certainly received nothing.
+        // If the call went to several servers, one server may have executed its charges without
+        // answering, even if another server certainly received nothing.
         let may_be_unheard = spans || !is_certainly_not_received(call);
         let reserved = 0;
         Self {
@@ -103,8 +104,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the reading if it is certainly from the primary's state. Peeks are excluded, because
-    /// a replica may answer them.
+    /// Returns the reading if it certainly comes from the primary's state. Peeks are excluded,
+    /// because a replica may answer a peek.
     pub(super) fn reading(&self) -> Option<&'h Reading> {
         match (self.operation, self.told) {
             (Operation::Peek { .. }, _) => None,
@@ -165,12 +166,14 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that may have been admitted: all of them if no answer arrived.
+    /// Returns the units that may have been admitted. If no answer arrived, these are all units of
+    /// the charge.
     pub(super) fn may_be_admitted(&self) -> Units {
         if self.told.is_none() { self.asked() } else { self.admitted() }
     }
 
-    /// Returns the units that may have been counted: all of them if no answer arrived.
+    /// Returns the units that may have been counted. If no answer arrived, these are all units of
+    /// the charge.
     pub(super) fn may_count(&self) -> Units {
         match self.operation {
             _ if self.told.is_some() => self.counted(),
@@ -202,8 +205,8 @@ impl<'h> Event<'h> {
         }
     }
 
-    /// Returns the units that a refund or a settlement returned, or the largest number that it can
-    /// have returned if no answer arrived.
+    /// Returns the units that a refund or a settlement returned. If no answer arrived, returns the
+    /// largest number of units that the operation can have returned.
     pub(super) fn refunded(&self) -> Units {
         match (self.operation, self.told) {
             (Operation::Refund { .. } | Operation::Settle { .. }, Some((_, _, reading))) => {
@@ -222,14 +225,14 @@ impl<'h> Event<'h> {
         self.reading().map_or(0, |reading| Units::from(reading.used))
     }
 
-    /// Returns the units used before the event, provided that nothing was refunded.
+    /// Returns the units used before the event, on the assumption that nothing was refunded.
     pub(super) fn start(&self) -> Units {
         self.used() - self.counted()
     }
 
-    /// Returns whether the event's reading is of a stored window, and not of a window that a charge
-    /// would open. Reservations outlive their window. If only reservations are stored, the reading
-    /// contains no stored window.
+    /// Returns whether the event's reading describes a stored window. Otherwise the reading
+    /// describes a window that a charge would open. Reservations outlive their window: if only
+    /// reservations are stored, no window is stored.
     pub(super) fn is_of_state(&self) -> bool {
         let Some(reading) = self.reading() else { return false };
         let finds = matches!(self.operation, Operation::Settle { .. } | Operation::Extend { .. })
@@ -243,7 +246,8 @@ impl<'h> Event<'h> {
         self.answered < other.issued
     }
 
-    /// Returns whether it is uncertain if the event happened before or after `loss`.
+    /// Returns whether the event overlaps with `loss`, so the event may have happened before or
+    /// after the loss.
     pub(super) const fn straddles(&self, loss: &Loss) -> bool {
         self.issued < loss.until && loss.from < self.answered
     }
@@ -254,8 +258,7 @@ fn spans(call: &Call) -> bool {
     call.charges.windows(2).any(|pair| pair[0].subject != pair[1].subject)
 }
 
-/// Returns whether another source answered the call, and the store certainly never received the
-/// call.
+/// Returns whether the fallback answered the call, and the store certainly never received the call.
 fn is_certainly_not_received(call: &Call) -> bool {
     let Outcome::Answered(readings) = &call.outcome else { return false };
     matches!(

@@ -1,4 +1,4 @@
-//! The reservations of one limit and subject, with their ends as far as the answers show them.
+//! The reservations of one limit and subject, with the ends that the answers report.
 
 use std::collections::BTreeMap;
 
@@ -19,9 +19,9 @@ pub(super) struct Held<'h> {
     /// The ends that were reported, each with the moment of the answer, in the order of the
     /// requests.
     told: Vec<(Moment, Timestamp)>,
-    /// The latest end that the reservation may have, reported or not.
+    /// The latest end that the reservation may have, including an end that no answer reported.
     latest: Timestamp,
-    /// Whether the reservation was settled, or may have been.
+    /// Whether the reservation was settled or may have been settled.
     settled: bool,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Held<'h> {
 pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
 
 /// Returns the reservations among `events`, which are in the order of their requests. If an id is
-/// reserved twice, nothing is certain about its reservation, and the first call is used.
+/// reserved twice, nothing is certain about its reservation, and the result has the first call.
 pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     let mut holds = Holds::new();
     for event in events {
@@ -85,13 +85,14 @@ impl<'h> Held<'h> {
         self.is_released() && self.position.is_none_or(is_there) && self.first_end() < resets_at
     }
 
-    /// Returns whether the reservation may have expired before `event`, by the time of any caller.
+    /// Returns whether the reservation may have expired before `event`, according to the clock of
+    /// any caller.
     pub(super) fn may_be_over(&self, event: &Event<'_>, clocks: &Clocks) -> bool {
         clocks.latest_before(event.answered) >= self.end_before(event.issued)
     }
 
-    /// Returns whether the reservation must have expired before `event`: its latest possible end is
-    /// not after the event's own time.
+    /// Returns whether the reservation must have expired before `event`, because its latest
+    /// possible end is not after the event's own time.
     pub(super) fn is_over(&self, event: &Event<'_>) -> bool {
         !self.settled && event.now >= self.latest
     }

@@ -1,35 +1,35 @@
-//! The history checker: compares the answers of a store under faults with the invariants.
+//! The history checker, which compares the answers of a store under faults with the invariants.
 //!
-//! [`Recorded`] wraps a store and records its calls and answers in real time. A [`Recorder`] does
-//! this for single calls, and a [`History`] can be created by hand from other records.
-//! [`History::check`] then compares the history with every [`Rule`]. It uses only the answers that
-//! the callers received.
+//! [`Recorded`] wraps a store and records its calls and answers in real time. A [`Recorder`]
+//! records single calls, and a test can create a [`History`] by hand from other records.
+//! [`History::check`] compares the history with every [`Rule`], and uses only the answers that the
+//! callers received.
 //!
 //! # Exactness
-//! For a fixed window without refunds, the check is complete: it passes if and only if some order
-//! of the calls that real time allows produces these answers. The admitted charges of a window are
-//! intervals `(used - cost, used]`. These intervals must be disjoint, in the order of real time,
-//! and cover all used units except the costs of calls with an unknown outcome. If units were
-//! refunded, the sums are bounded by the events that must and that may have happened before each
-//! answer, which is exact for calls that do not overlap. The same bounds apply to calls on several
-//! servers, which charge units temporarily, and to reservations. A settlement refunds and charges
-//! the units that it reports. A reservation that is neither settled nor extended is released at its
-//! end, or stays charged, as the limit's terms define. For the other algorithms, only the quota is
-//! checked: over every span of blocks, times or buckets, by the refill rate, or for the permits in
-//! flight.
+//! For a fixed window without refunds, the check is complete: a history passes if and only if some
+//! order of the calls that real time allows produces these answers. The admitted charges of a
+//! window are intervals `(used - cost, used]`. These intervals must be disjoint, in the order of
+//! real time, and cover all used units except the costs of calls with an unknown outcome. If units
+//! were refunded, the check compares the used units in each answer with two sums: of the events
+//! that must have happened before the answer, and of the events that may have happened. The sums
+//! are exact for calls that do not overlap. The same sums apply to calls on several servers, which
+//! charge units temporarily, and to reservations. A settlement refunds and charges the units that
+//! it reports. A reservation that is neither settled nor extended is released at its end, or stays
+//! charged, as the limit's terms define. For the other algorithms, the check covers only the quota:
+//! over every span of blocks, times or buckets, by the refill rate, or for the permits in flight.
 //!
 //! For a [leased](tollgate_core::LimitMode::Leased) limit, nodes report numbers that are slightly
 //! old, and count units that other nodes have leased as used. The check verifies that the admitted
 //! units never exceed the quota, and that the used units never exceed the charged units plus the
-//! units that nodes may have leased. For a single node all numbers are exact.
+//! units that nodes may have leased. If only one node uses the store, all numbers are exact.
 //!
-//! Effects of the environment are not violations: a [`Loss`] of state ends every window early, and
-//! an [`Allowance`] widens the rules by the bound of a mode of operation. Answers to a caller with
-//! a slow clock count as uncertain if they are about a window that another caller's faster clock
-//! had ended. The clocks of one history must differ by less than the limits' `skew_max`.
+//! Effects of the environment are not violations. A [`Loss`] of state ends every window early, and
+//! an [`Allowance`] widens the rules by the bound of a mode of operation. An answer to a caller
+//! with a slow clock counts as uncertain if a faster clock of another caller had already ended the
+//! window. The clocks of one history must differ by less than the limits' `skew_max`.
 //!
 //! Source: the method is from Wing and Gong, "Testing and verifying concurrent objects" (1993),
-//! applied to a counter. The answers of a counter contain their place in the order of calls, so
+//! applied to a counter. An answer of a counter shows its position in the order of calls, so
 //! sorting replaces the search for an order.
 
 mod account;

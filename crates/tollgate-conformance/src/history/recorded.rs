@@ -6,7 +6,7 @@ use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use super::{History, Recorder};
 
-/// A wrapper that records every call to a store and does not change the calls.
+/// A store wrapper that records every call and passes the call on unchanged.
 #[derive(Debug)]
 pub struct Recorded<S> {
     store: S,
@@ -19,8 +19,8 @@ impl<S> Recorded<S> {
         Self::with_recorder(store, Arc::default())
     }
 
-    /// Wraps `store` with `recorder`. Several nodes with the same state share one recorder, so they
-    /// have one history.
+    /// Wraps `store` with `recorder`. Nodes that share the same state must share one recorder, and
+    /// therefore have one history.
     pub const fn with_recorder(store: S, recorder: Arc<Recorder>) -> Self {
         Self { store, recorder }
     }

@@ -7,13 +7,13 @@ use tollgate_core::{Charge, Readings, Timestamp};
 
 use super::call::{Call, History, Loss, Moment, NEVER, Outcome, RecordedCharge};
 
-/// The default of the largest number of calls that a recorder stores.
+/// The default of the most calls that a recorder stores.
 pub const DEFAULT_CALLS: usize = 1 << 20;
 
 /// A recorder of calls in real time, from any number of threads.
 ///
-/// The recorder stores a bounded number of calls. Further calls are only counted, and the history
-/// can then not be checked.
+/// The recorder stores a bounded number of calls. Further calls are only counted, and such a
+/// history cannot be checked.
 #[derive(Debug)]
 pub struct Recorder {
     max_calls: usize,
@@ -36,7 +36,7 @@ impl Recorder {
         Self { max_calls, moment: AtomicU64::new(0), history: Mutex::default() }
     }
 
-    /// Records the start of a call to the store. Use this method before anything of the call is
+    /// Records the start of a call to the store. Use this method before any data of the call is
     /// sent.
     #[must_use = "the answer is recorded with it"]
     pub fn issue(&self, now: Timestamp, charges: &[Charge<'_>]) -> Issued<'_> {
@@ -60,8 +60,8 @@ impl Recorder {
     }
 
     /// Records that the store can lose the charges that are made from now until the returned guard
-    /// is dropped. A store loses such charges when a replica is promoted that has received only a
-    /// part of them.
+    /// is dropped. A store loses charges when a replica is promoted that has received only some of
+    /// the charges.
     #[must_use = "the cut ends when this is dropped"]
     pub fn begin_cut(&self) -> LossGuard<'_> {
         self.begin(cuts)
@@ -81,8 +81,8 @@ impl Recorder {
         self.lock().clone()
     }
 
-    /// Removes the history so far from the recorder and returns it. Later answers to calls of this
-    /// history have no effect.
+    /// Removes the history so far from the recorder and returns the history. Later answers to calls
+    /// of this history have no effect.
     #[must_use]
     pub fn take(&self) -> History {
         std::mem::take(&mut self.lock())
@@ -120,11 +120,11 @@ impl Issued<'_> {
         });
     }
 
-    /// Records the outcome. Use this method if the caller knows more about an error than that the
-    /// outcome is unknown.
+    /// Records the outcome. Use this method instead of [`answered`](Self::answered) if the caller
+    /// knows whether a call that returned an error was executed.
     pub fn ended(self, outcome: Outcome) {
-        // The moment is taken before the lock, because a caller that waits for the lock already has
-        // its answer.
+        // The moment is taken before the lock, because a caller that waits for the lock has already
+        // received the answer.
         let answered = self.recorder.tick();
         let mut history = self.recorder.lock();
         if let Some(call) = self.index.and_then(|index| history.calls.get_mut(index)) {

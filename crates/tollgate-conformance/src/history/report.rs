@@ -10,33 +10,32 @@ const PRINTED: usize = 10;
 /// A rule that a history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rule {
-    /// The rule that the admitted and not refunded cost never exceeds the quota.
+    /// The units that were admitted and not refunded never exceed the quota.
     Quota,
-    /// The rule that a window has one reset, and ends neither early nor late.
+    /// A window has one reset, and ends neither early nor late.
     Reset,
-    /// The rule that every unit is granted to only one caller: no two charges count the same units.
+    /// Every unit is granted to only one caller: no two charges count the same units.
     Interval,
-    /// The rule that an answer includes all calls that were answered before its request was sent.
+    /// An answer includes all calls that were answered before its request was sent.
     Order,
-    /// The rule that the decision, the used and remaining units, and the times of an answer are
-    /// consistent.
+    /// The decision, the used and remaining units, and the times of an answer are consistent.
     Reading,
-    /// The rule that only charged units count as used. A refused or unanswered call accounts for at
-    /// most its own units.
+    /// Only charged units count as used. A refused or unanswered call accounts for at most its own
+    /// units.
     Refusal,
-    /// The rule that a refund returns at most the units of its charge, only once, and only while
-    /// the charge counts.
+    /// A refund returns at most the units of its charge, only once, and only while the charge
+    /// counts.
     Refund,
-    /// The rule that a settlement refunds or charges at most the difference between its cost and
-    /// its reservation, only once.
+    /// A settlement refunds or charges at most the difference between its cost and its reservation,
+    /// only once.
     Settlement,
-    /// The rule that the fallback stays within its bound.
+    /// The units that the fallback admits stay within the bound.
     Fallback,
-    /// The rule that the leased and not used units of nodes stay within their bound.
+    /// The units that nodes have leased and not used stay within the bound.
     Lease,
 }
 
-/// A violation of a rule. A correct store never causes one.
+/// A violation of a rule. A correct store never causes a violation.
 #[derive(Clone, Debug)]
 pub struct Violation {
     /// The violated rule.
@@ -76,7 +75,8 @@ pub struct Report {
     pub remembered: u64,
     /// The number of calls that another source answered, such as the fallback.
     pub fallback: u64,
-    /// The number of calls that were made but not recorded. It must be 0.
+    /// The number of calls that were made but not recorded. A history is sound only if this number
+    /// is 0.
     pub unrecorded: u64,
     /// The number of windows of fixed window limits that were found.
     pub windows: u64,

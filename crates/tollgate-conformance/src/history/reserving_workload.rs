@@ -1,4 +1,4 @@
-//! Simulated callers that reserve, extend, settle and crash, to record the answers of a store.
+//! Simulated callers that reserve, extend, settle and crash, for recording the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,16 +20,16 @@ const LONGEST_HOLD: u64 = 150;
 /// The longest time between two calls of one caller, in milliseconds.
 const LONGEST_STEP: u64 = 10;
 
-/// Simulated callers. Each call uses one limit. All callers share a clock and a few subjects.
+/// Simulated callers. Each call is on one limit. All callers share a clock and a few subjects.
 ///
 /// A caller has a few open reservations. One reservation in five is abandoned and expires, as if a
 /// node had crashed between reserving and settling.
 #[derive(Debug)]
 pub struct ReservingWorkload {
-    /// The seed of the callers' random behavior. It does not determine the order of calls of
-    /// different callers.
+    /// The seed of the callers' random behavior. The order in which calls of different callers run
+    /// does not depend on the seed.
     pub seed: u64,
-    /// The limits. Each call is on one of them.
+    /// The limits. Each call is on one of these limits.
     pub limits: Vec<Limit>,
     /// The number of subjects.
     pub subjects: u64,
@@ -46,9 +46,9 @@ impl ReservingWorkload {
         Self { seed, limits, subjects: 2, calls: 250, clock }
     }
 
-    /// Returns limits of every algorithm that are small enough to refuse often. Some release
-    /// expired reservations and others charge them. Some allow a settlement to overdraw and others
-    /// do not.
+    /// Returns limits of every algorithm that are small enough to refuse often. Some of the limits
+    /// release expired reservations, and the others charge them. Some of the limits allow a
+    /// settlement to overdraw, and the others do not.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")
@@ -93,8 +93,8 @@ impl ReservingWorkload {
                         .await;
                     }
                     // In the other cases the reservation stays in the list, so it may be settled
-                    // twice. The store answers a repeated settlement that there is nothing to
-                    // settle.
+                    // twice. The store answers a second settlement with the result that no
+                    // reservation is open.
                     if random.chance(80) {
                         open.swap_remove(index);
                     }
@@ -131,7 +131,8 @@ impl ReservingWorkload {
         match told.as_deref() {
             Ok([reading]) if reading.admission != Admission::Now => None,
             Ok([reading]) => Some(Reserved { id, limit, subject, position: reading.position }),
-            // No answer to the reservation arrived. The caller settles it nevertheless.
+            // No answer to the reservation arrived. The caller settles the reservation
+            // nevertheless.
             _ => Some(Reserved { id, limit, subject, position: ChargePosition::default() }),
         }
     }

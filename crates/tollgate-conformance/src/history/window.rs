@@ -21,8 +21,9 @@ pub(super) struct Window<'h> {
     pub(super) refunds: Vec<Event<'h>>,
     /// The events that changed nothing and reported the used units.
     pub(super) sights: Vec<Event<'h>>,
-    /// The events that may have counted or refunded units in this window. Their outcome is unknown,
-    /// or the window may already have been deleted because a caller's clock had passed its end.
+    /// The events that may have counted or refunded units in this window. Either the outcome of
+    /// such an event is unknown, or the window may already have been deleted because a caller's
+    /// clock had passed its end.
     pub(super) uncertain: Vec<Event<'h>>,
     /// The reservations that return their units to this window when they expire, and that may have
     /// expired.
@@ -32,8 +33,8 @@ pub(super) struct Window<'h> {
 }
 
 impl<'h> Window<'h> {
-    /// Returns the windows of one epoch of `account`, whose limit is `limit`, in the order of their
-    /// resets.
+    /// Returns the windows of one epoch of `account`, in the order of their resets. `limit` is the
+    /// limit of the account.
     pub(super) fn all(
         account: &Account<'h>,
         epoch: &[Event<'h>],
@@ -67,10 +68,11 @@ impl<'h> Window<'h> {
     }
 
     /// Adds the charges of windows that were opened after a cut to the window that was lost in the
-    /// cut, as uncertain charges. A store that receives a lost window again merges it with the
-    /// window that was opened in its place. The window that was opened first then remains, with the
-    /// larger used units of both. `is_cut` receives the first answer about a window and returns
-    /// whether the window may be lost. `windows` are in the order of their resets.
+    /// cut, as uncertain charges. A store that receives a lost window again merges this window with
+    /// the window that was opened after the cut. The merged window has the reset of the window that
+    /// was opened first, and the larger used units of both. `is_cut` receives the first answer
+    /// about a window and returns whether the window may be lost. `windows` are in the order of
+    /// their resets.
     pub(super) fn join_cut(
         windows: &mut [Self],
         limit: &FixedWindow,
@@ -106,14 +108,14 @@ impl<'h> Window<'h> {
             || self.uncertain.iter().any(|event| event.refunded() > 0)
     }
 
-    /// Returns whether the used units reached the largest number that a store can count. The
-    /// numbers of such a window are meaningless.
+    /// Returns whether the used units reached the largest number that a store can count. In such a
+    /// window, the numbers in the answers are meaningless.
     pub(super) fn is_saturated(&self) -> bool {
         self.certain_events().any(|event| event.used() >= Units::from(MAX_EXACT))
     }
 }
 
-/// Returns whether a charge of unknown outcome or epoch may belong to the window that ends at
+/// Returns whether a charge with an unknown outcome or epoch may belong to the window that ends at
 /// `resets_at`.
 fn may_hold(resets_at: Timestamp, event: &Event<'_>, limit: &FixedWindow) -> bool {
     if let Some(reading) = event.reading() {

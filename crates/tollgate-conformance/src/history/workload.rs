@@ -1,4 +1,4 @@
-//! Simulated callers that make random charges, to record the answers of a store.
+//! Simulated callers that make random charges, for recording the answers of a store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,15 +15,15 @@ use crate::random::Random;
 
 /// The largest cost of a charge.
 pub const LARGEST_COST: u64 = 3;
-/// The longest time between two calls of one caller, in milliseconds. The clock advances in all
-/// calls of eight callers by less than the allowed clock skew. A delayed caller therefore never
-/// sends a time that the store treats as an impossible clock.
+/// The longest time between two calls of one caller, in milliseconds. All calls of eight callers
+/// together advance the clock by less than the allowed clock skew. A delayed caller therefore never
+/// sends a time that the store rejects as impossible.
 const LONGEST_STEP: u64 = 10;
 
 /// Whether callers refund their charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refunds {
-    /// Callers never refund. The rules of fixed windows then find every violation.
+    /// Callers never refund. In such histories, the rules of fixed windows find every violation.
     Never,
     /// Callers refund often, and sometimes refund the same charge twice.
     Often,
@@ -42,10 +42,10 @@ pub enum Subjects {
 /// Simulated callers that share a clock and charge a few limits and subjects.
 #[derive(Debug)]
 pub struct Workload {
-    /// The seed of the callers' random behavior. It does not determine the order of calls of
-    /// different callers.
+    /// The seed of the callers' random behavior. The order in which calls of different callers run
+    /// does not depend on the seed.
     pub seed: u64,
-    /// The limits. A call may charge several of them.
+    /// The limits. A call may charge several of these limits.
     pub limits: Vec<Limit>,
     /// The number of subjects.
     pub subjects: u64,

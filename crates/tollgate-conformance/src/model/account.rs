@@ -1,16 +1,16 @@
-//! The interface of the oracle for one algorithm.
+//! The interface of the reference model for one algorithm.
 
 use std::fmt::Debug;
 
 use tollgate_core::ChargeId;
 
-/// The charges of one limit and subject. All times are in milliseconds since the Unix epoch.
+/// All charges of one limit and subject. All times are in milliseconds since the Unix epoch.
 pub(super) trait Account: Debug + Send {
     /// Returns an independent copy.
     fn copied(&self) -> Box<dyn Account>;
 
-    /// Returns the units used at the time `at`. State that is from an impossible future for a clock
-    /// that shows the time `seen` does not count.
+    /// Returns the units used at the time `at`, for a caller with a clock that shows `seen`. State
+    /// from a time that is too far after `seen` does not count.
     fn used(&self, seen: u64, at: u64) -> u64;
 
     /// Returns the time at which all units will be available again.
@@ -19,10 +19,10 @@ pub(super) trait Account: Debug + Send {
     /// Returns the position that a charge at `now` gets.
     fn position(&self, now: u64) -> u64;
 
-    /// Returns whether the state is from an impossible future and counts as empty.
+    /// Returns whether the state is from a time too far after `now`, and therefore counts as empty.
     fn is_impossible(&self, now: u64) -> bool;
 
-    /// Counts a charge of `units` with the id `id`, whether it fits or not.
+    /// Counts a charge of `units` with the id `id`, even if the charge does not fit.
     fn record(&mut self, now: u64, units: u64, id: ChargeId);
 
     /// Refunds up to `units` units of the charge `id` that have not expired. Returns the number of
@@ -34,7 +34,7 @@ pub(super) trait Account: Debug + Send {
         false
     }
 
-    /// Returns the time from which no charge counts any more.
+    /// Returns the time from which on no charge counts.
     fn expires_at(&self) -> u64;
 }
 

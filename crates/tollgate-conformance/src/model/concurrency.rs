@@ -1,4 +1,4 @@
-//! The oracle of a concurrency limit: a list of the permits that are held.
+//! The reference model of a concurrency limit: a list of the permits that are held.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -27,7 +27,8 @@ impl Concurrency {
         self.leases.iter().filter(move |lease| lease.granted_at <= seen + self.skew)
     }
 
-    /// Returns the time of the decision: `at`, or the latest start of a permit if that is later.
+    /// Returns the time of the decision: `at`, or the latest start of a permit if a permit started
+    /// after `at`.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         self.possible(seen).map(|lease| lease.granted_at).fold(at, u64::max)
     }

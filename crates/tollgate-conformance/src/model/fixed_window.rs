@@ -1,4 +1,4 @@
-//! The oracle of a fixed window: a list of windows with their charges.
+//! The reference model of a fixed window: a list of windows with their charges.
 
 use tollgate_core::algo::{self, fixed_window::Anchor};
 use tollgate_core::{ChargeId, MAX_EXACT, Timestamp};
@@ -10,7 +10,7 @@ pub(super) struct FixedWindow {
     window: u64,
     anchor: Anchor,
     skew: u64,
-    /// The ends of all windows that were ever opened, in the order in which they were opened.
+    /// The ends of all windows that were opened, in the order in which the windows were opened.
     ends: Vec<u64>,
     /// The charges, by the end of their window.
     charges: Vec<Charged>,
@@ -22,13 +22,13 @@ impl FixedWindow {
         Self { window: of.window().get(), anchor: of.anchor(), skew, ends, charges }
     }
 
-    /// Returns the end of the window that is open at `at`, if there is one.
+    /// Returns the end of the window that is open at `at`, or `None` if no window is open.
     fn in_force(&self, seen: u64, at: u64) -> Option<u64> {
         let end = *self.ends.last()?;
         (at < end && !self.is_impossible(seen)).then_some(end)
     }
 
-    /// Returns the end of the window that a charge at `now` belongs to.
+    /// Returns the end of the window to which a charge at `now` belongs.
     fn end(&self, now: u64) -> u64 {
         self.in_force(now, now).unwrap_or_else(|| match self.anchor {
             Anchor::FirstRequest => now + self.window,
@@ -65,8 +65,8 @@ impl Account for FixedWindow {
         let end = self.end(now);
         if self.in_force(now, now).is_none() {
             // The list can contain an earlier window with the same end, if another clock opened and
-            // closed a window in between. That window is a different one, so its charges are
-            // removed.
+            // closed a window in between. The earlier window is a different window, so its charges
+            // are removed.
             self.charges.retain(|charge| charge.place != end);
             self.ends.push(end);
         }

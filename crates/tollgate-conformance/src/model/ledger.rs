@@ -1,4 +1,4 @@
-//! The oracle for one limit and one subject.
+//! The reference model for one limit and one subject.
 
 use tollgate_core::{
     Admission, Algorithm, ChargeId, ChargePosition, Cost, Limit, OnExpiry, Reading, Refusals,
@@ -23,7 +23,7 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Creates an empty ledger.
+    /// Creates a ledger without charges.
     #[must_use]
     pub fn new(limit: &Limit) -> Self {
         let skew = limit.skew_max().get();
@@ -76,14 +76,15 @@ impl Ledger {
         }
     }
 
-    /// Counts a charge of an admitted call. All limits of the call must have admitted it.
+    /// Counts a charge of an admitted call. All limits of the call must have admitted the call.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         let before = self.status(now, cost);
         self.count(now, cost, id);
         Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
-    /// Counts a reservation of an admitted call. All limits of the call must have admitted it.
+    /// Counts a reservation of an admitted call. All limits of the call must have admitted the
+    /// call.
     pub fn reserve(
         &mut self,
         now: Timestamp,
@@ -112,8 +113,8 @@ impl Ledger {
         self.refuse_for(now, cost, id, Purpose::Charge)
     }
 
-    /// Returns the answer to a reservation of a refused call, as [`refuse`](Self::refuse) does for
-    /// a charge.
+    /// Returns the answer to a reservation of a refused call. Counts the reservation like
+    /// [`refuse`](Self::refuse) counts a charge.
     pub fn refuse_reservation(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         self.refuse_for(now, cost, id, Purpose::Hold)
     }
@@ -201,7 +202,7 @@ impl Ledger {
         Reading { admission: Admission::Now, refunded, added, found: before.found, ..after }
     }
 
-    /// Returns the time from which no charge counts any more.
+    /// Returns the time from which on no charge counts.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         Timestamp::from_millis(self.account.expires_at().max(self.holds.last_end()))
@@ -269,14 +270,15 @@ impl Ledger {
     }
 }
 
-/// The purpose of a request for units: a charge or a reservation.
+/// Whether a request for units is a charge or a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Charge,
     Hold,
 }
 
-/// Returns the first time after `now` at which `holds` is true, if it stays true from then on.
+/// Returns the first time after `now` at which `holds` is true. `holds` must stay true from this
+/// time on.
 ///
 /// # Panics
 /// Panics if `holds` is not true within 2^60 milliseconds, which is longer than any limit needs.

@@ -1,8 +1,9 @@
-//! The reference model: a simple, slow oracle that every store is compared with.
+//! The reference model: a simple, slow implementation of all limits. Tests compare every store with
+//! the model.
 //!
-//! The model is written from the definition of the limits, not from the core's step. It keeps every
-//! charge that was ever counted, and reads all charges for each request. It finds the time at which
-//! a charge will fit by trying times.
+//! The model is written from the definition of the limits, not from the core's implementation. The
+//! model keeps every charge that was ever counted, and reads all charges for each request. To find
+//! the time at which a charge will fit, the model tries times.
 
 mod account;
 mod concurrency;
@@ -25,7 +26,8 @@ pub use ledger::Ledger;
 
 type Key = (Box<str>, Subject);
 
-/// The oracle for all limits and subjects. Every store must return the same answers as the model.
+/// The reference model for all limits and subjects. Every store must return the same answers as the
+/// model.
 #[derive(Debug, Default)]
 pub struct Model {
     ledgers: HashMap<Key, Ledger>,
@@ -40,8 +42,8 @@ impl Model {
         Self::default()
     }
 
-    /// Executes `charges` at `now`, as [`tollgate_core::Store::apply`] does. Either all charges are
-    /// counted or none.
+    /// Executes `charges` at `now`, as [`tollgate_core::Store::apply`] does. Counts all charges or
+    /// none.
     pub fn apply(&mut self, now: Timestamp, charges: &[Charge<'_>]) -> Readings {
         let admitted = charges.iter().all(|charge| match charge.operation {
             Operation::Charge { cost, .. } => {
@@ -62,8 +64,8 @@ impl Model {
         charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
     }
 
-    /// Returns the time from which no charge to this limit and subject counts any more. From this
-    /// time on, a store may have deleted the state.
+    /// Returns the time from which on no charge to this limit and subject counts. A store may
+    /// delete the state at this time.
     #[must_use]
     pub fn expires_at(&self, limit: &str, subject: &Subject) -> Timestamp {
         let ledger = self.ledgers.get(&(limit.into(), subject.clone()));
@@ -84,8 +86,8 @@ impl Model {
             Operation::Peek { cost } => self.ledger(charge).status(now, cost),
             Operation::Refund { id, deduplication, .. } => {
                 let asked = (key(charge), id);
-                // A permit is released by its id, which is deleted with it, so no record of the
-                // refund is needed.
+                // A refund releases a permit by its id, and the id is deleted with the permit. A
+                // record of the refund is therefore not needed.
                 let may_repeat = deduplication == Deduplication::ById && !has_leases(charge);
                 if may_repeat && self.refunded.contains(&asked) {
                     return self.ledger(charge).status(now, Cost::PEEK);

@@ -1,4 +1,4 @@
-//! The oracle of a sliding log: all charges, each with its millisecond.
+//! The reference model of a sliding log: all charges, each with its millisecond.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -22,7 +22,8 @@ impl SlidingLog {
         self.charges.iter().map(|charge| charge.place).max()
     }
 
-    /// Returns the time of the decision: `at`, or the time of the latest charge if that is later.
+    /// Returns the time of the decision: `at`, or the time of the latest charge if that charge was
+    /// made after `at`.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) {
             at
@@ -32,7 +33,7 @@ impl SlidingLog {
     }
 
     /// Deletes charges that no longer affect decisions, because later charges alone fill the quota.
-    /// Otherwise the log of a limit that counts refusals would grow without bound.
+    /// Without the deletion, the log of a limit that counts refusals would grow without bound.
     fn forget_outweighed(&mut self) {
         let charges = self.charges.clone();
         let after = |place: u64| {

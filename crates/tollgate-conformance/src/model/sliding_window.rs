@@ -1,4 +1,4 @@
-//! The oracle of a sliding window: all charges, each with the number of its block.
+//! The reference model of a sliding window: all charges, each with the number of its block.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 

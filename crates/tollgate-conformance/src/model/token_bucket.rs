@@ -1,7 +1,8 @@
-//! The oracle of a token bucket: a list of all events, which is replayed for every request.
+//! The reference model of a token bucket: a list of all events, which is replayed for every
+//! request.
 //!
-//! Levels are in shares of a token: one token is `window` shares, and each millisecond adds `quota`
-//! shares.
+//! Levels are in fractions of a token, called shares: one token is `window` shares, and the bucket
+//! gains `quota` shares in each millisecond.
 
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
@@ -27,8 +28,7 @@ enum EventKind {
     Taken {
         id: ChargeId,
         shares: u128,
-        /// The last time at which the bucket does not overflow if nothing happens after this
-        /// charge.
+        /// The last time at which the bucket does not overflow, if no event follows this charge.
         brim_at: u64,
     },
     Refunded {
@@ -55,7 +55,8 @@ impl TokenBucket {
         self.events.iter().map(|event| event.at).max().unwrap_or(0)
     }
 
-    /// Returns the time of the decision: `at`, or the time of the latest event if that is later.
+    /// Returns the time of the decision: `at`, or the time of the latest event if that event
+    /// happened after `at`.
     fn moment(&self, seen: u64, at: u64) -> u64 {
         if self.is_impossible(seen) { at } else { self.newest().max(at) }
     }
@@ -110,8 +111,8 @@ impl Account for TokenBucket {
         self.newest() > now + self.skew
     }
 
-    /// Records a charge. A refused charge that counts takes the available tokens, because the
-    /// bucket is never overdrawn.
+    /// Records a charge. If a refused charge counts, the charge takes only the available tokens,
+    /// because the bucket is never overdrawn.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let at = self.moment(now, now);
         if self.is_impossible(now) {
@@ -127,9 +128,9 @@ impl Account for TokenBucket {
         }
     }
 
-    /// Refunds units. Tokens that were refilled since the charge are not refunded. The refund
-    /// returns at most the tokens that would still have been refilled until the bucket is full, and
-    /// at most the tokens that are missing.
+    /// Refunds units. Tokens that were refilled since the charge are not refunded. The refund is at
+    /// most the number of tokens that would still have been refilled until the bucket is full, and
+    /// at most the number of missing tokens.
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {

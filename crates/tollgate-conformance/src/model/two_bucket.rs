@@ -1,4 +1,5 @@
-//! The oracle of a two-bucket estimate: all charges, each with the number of its calendar bucket.
+//! The reference model of a two-bucket estimate: all charges, each with the number of its calendar
+//! bucket.
 
 use tollgate_core::{ChargeId, algo};
 
@@ -63,7 +64,8 @@ impl Account for TwoBucket {
         self.newest().is_some_and(|newest| newest * self.window > now + self.skew)
     }
 
-    /// Records a charge. A refused charge that counts fills its bucket at most to the quota.
+    /// Records a charge. If a refused charge counts, the charge fills its bucket at most to the
+    /// quota.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let (place, _) = self.head(now, now);
         if self.is_impossible(now) {

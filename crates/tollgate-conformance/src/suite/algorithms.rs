@@ -32,7 +32,7 @@ async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Checks that a refused charge is admitted after the reported wait, and still refused one
+/// Checks that a refused charge is admitted after the reported wait, and is still refused one
 /// millisecond earlier.
 async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(3, 1_000) {
@@ -144,8 +144,8 @@ fn scheduled(quota: u64, schedule: Schedule) -> Algorithm {
     Algorithm::FixedWindow(FixedWindow::scheduled(quota, schedule).expect("it fits"))
 }
 
-/// Checks that every window of a schedule has the full quota, whatever its length, and that a
-/// refund after the end of its window has no effect.
+/// Checks that every window of a schedule has the full quota, regardless of its length. Also checks
+/// that a refund after the end of its window has no effect.
 async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "scheduled", scheduled(3, UNEVEN_SECONDS));
     let (mut at, mut id) = (0, 0);

@@ -1,5 +1,5 @@
-//! Test cases with clocks that step back, and with state from times that no correct clock can have
-//! reached.
+//! Test cases with clocks that step back, and with state from times in the future that no correct
+//! clock can have reached.
 
 use tollgate_core::time::DEFAULT_SKEW_MAX;
 use tollgate_core::{Admission, Store, StoredState};

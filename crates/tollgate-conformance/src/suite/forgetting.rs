@@ -1,4 +1,5 @@
-//! Test cases for resets: the subject starts from zero, and other subjects are not affected.
+//! Test cases for resets of a subject. The subject starts from zero, and other subjects are not
+//! affected.
 
 use tollgate_core::{Admission, Operation, Store, StoredState};
 

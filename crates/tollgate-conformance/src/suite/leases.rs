@@ -1,5 +1,5 @@
-//! Test cases for permits: they are held until they are released or expire, and a renewal extends
-//! them.
+//! Test cases for permits. A permit is held until it is released or expires, and a renewal extends
+//! the permit.
 
 use tollgate_core::{Admission, ChargePosition, Store};
 

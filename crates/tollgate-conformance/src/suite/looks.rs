@@ -25,8 +25,8 @@ async fn looks_tell_what_a_take_would_do<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Checks that a peek that does not fit does not make the call's charges fail, and that a refused
-/// charge does not change the result of a peek.
+/// Checks that peeks and charges in one call are independent: a peek that does not fit does not
+/// make the call's charges fail, and a refused charge does not change the result of a peek.
 async fn looks_stand_each_for_itself<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let subject = subject(prefix, &format!("look-beside-{name}"));

@@ -1,4 +1,4 @@
-//! The fixed cases that every store must pass.
+//! The conformance suite: fixed cases that every store must pass.
 
 mod algorithms;
 mod clocks;
@@ -20,12 +20,12 @@ use crate::trace::{Trace, run_trace, seeds};
 /// The number of random traces that [`check`] runs.
 pub const TRACES: u64 = 200;
 
-/// The offset that is added to the seeds of traces with reservations. Other seeds make these traces
-/// use other subjects.
+/// The offset that is added to the seeds of traces with reservations. With different seeds, these
+/// traces have different subjects.
 const RESERVING: u64 = 1_000_000;
 
-/// Runs every fixed case on `store`, then [`TRACES`] random traces without reservations, and as
-/// many with reservations.
+/// Runs every fixed case on `store`. After the cases, runs [`TRACES`] random traces without
+/// reservations, and the same number of traces with reservations.
 ///
 /// The names of the subjects start with `prefix`, which must not have been used before on this
 /// store. The store needs room for some thousand subjects.
@@ -41,7 +41,7 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
 }
 
 /// Runs the cases and traces of [`check`] without reservations, for a store that does not support
-/// them.
+/// reservations.
 ///
 /// # Panics
 /// As [`check`] does.

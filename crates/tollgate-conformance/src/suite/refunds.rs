@@ -1,4 +1,4 @@
-//! Test cases for refunds: units return only to the windows that were charged, and only once.
+//! Test cases for refunds. Units return only to the windows that were charged, and only once.
 
 use tollgate_core::algo::{SlidingLog, SlidingWindow};
 use tollgate_core::{
@@ -51,8 +51,8 @@ async fn what_was_never_charged<S: Store>(store: &S, prefix: &str) {
     }
 }
 
-/// Checks that one call can refund charges in two windows of one limit, and that each is refunded
-/// separately and once.
+/// Checks that one call can refund charges in two windows of one limit, and that each charge is
+/// refunded separately and once.
 async fn to_two_places_in_one_call<S: Store>(store: &S, prefix: &str) {
     let (window, block) = (Millis::new(1_000), Millis::new(250));
     let blocks = SlidingWindow::new(10, window, block).expect("a limit");

@@ -1,5 +1,5 @@
-//! Test cases for reservations: they are open until they are settled or expire, are settled only
-//! once, and never return more units than were reserved.
+//! Test cases for reservations. A reservation is open until it is settled or expires, is settled
+//! only once, and never returns more units than were reserved.
 
 use tollgate_core::{
     Admission, ChargeId, Cost, Limit, Millis, OnExpiry, Operation, ReservationTerms, Store,

@@ -11,8 +11,8 @@ use tollgate_core::{
 
 use crate::plain_hash::PlainHash;
 
-/// The start time of the cases in milliseconds. It is a multiple of the length of every window that
-/// the cases use.
+/// The start time of the cases in milliseconds: a multiple of the length of every window in the
+/// cases.
 pub(super) const START: u64 = 1_700_000_000_000;
 
 /// A limit and a subject on a store, with short methods for the cases.
@@ -74,7 +74,7 @@ pub(super) fn take(units: u64, id: u128) -> Operation {
     Operation::Charge { cost: cost(units), id: ChargeId(id) }
 }
 
-/// Returns a peek that checks whether `units` fit.
+/// Returns a peek that tests whether `units` fit.
 pub(super) fn look(units: u64) -> Operation {
     Operation::Peek { cost: cost(units) }
 }

@@ -1,4 +1,4 @@
-//! Test cases for the transfer of cells from one store to another.
+//! Test cases for the transfer of states (cells) from one store to another.
 
 use std::collections::BTreeMap;
 
@@ -7,12 +7,12 @@ use tollgate_core::{Algorithm, Cell, CellKey, CellTransfer, Limit, Subject};
 use super::scene::{apply, every, moment, subject, take};
 use tollgate_core::{Admission, Charge, Operation, Store};
 
-/// Runs the cases that every store with cell transfer must pass, in addition to
-/// [`check`](super::check). The two stores can be of different kinds. The names of the subjects
+/// Runs the cases that every store with state transfer must pass, in addition to
+/// [`check`](super::check). The two stores can have different types. The names of the subjects
 /// start with `prefix`, which must not have been used before on either store.
 ///
 /// # Panics
-/// At the first wrong answer.
+/// Panics at the first wrong answer.
 pub async fn check_transfer<A: CellTransfer, B: CellTransfer>(from: &A, to: &B, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let case = Case::new(prefix, name, algorithm);

@@ -1,4 +1,4 @@
-//! Generates traces from a seed. Many values are at bounds on purpose.
+//! Generates random traces from a seed. Many values are deliberately at the bounds of their ranges.
 
 use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
@@ -12,10 +12,10 @@ const OPS: usize = 48;
 const LIMITS: u64 = 4;
 /// The number of subjects in one trace.
 const SUBJECTS: u64 = 2;
-/// The longest time in milliseconds by which a clock is behind the latest time. It is shorter than
-/// a difference that counts as impossible.
+/// The longest time in milliseconds by which a clock is behind the latest time. Stores accept a
+/// difference of this size.
 const STEP_BACK: u64 = 3_000;
-/// The skew of limits on a slow machine, which is longer than a trace takes there.
+/// The clock skew of limits on a slow machine. A trace takes less time, even on a slow machine.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {
@@ -49,8 +49,8 @@ impl Trace {
         let mut trace = Self::random(seed);
         let mut random = Random::new(!seed);
         for limit in &mut trace.limits {
-            // A server deletes expired keys by its own clock. A large skew keeps it from deleting
-            // them during the trace, also on a slow machine.
+            // A server deletes expired keys by its own clock. With a large skew, the server keeps
+            // the keys during the trace, even on a slow machine.
             let patient = limit.clone().with_skew_max(SLOW);
             *limit = with_random_hold(&mut random, patient);
         }
@@ -62,8 +62,9 @@ impl Trace {
         trace
     }
 
-    /// Returns the trace of `seed`, changed to charge both subjects in every charge that has at
-    /// least two parts. On stores that distribute subjects, most calls then span two servers.
+    /// Returns the trace of `seed`, changed to use both subjects in every charge, peek and
+    /// reservation. A call with a single part gets a second part on the same limit. On stores that
+    /// distribute subjects, most calls then span two servers.
     #[must_use]
     pub fn spanning(seed: u64) -> Self {
         let mut trace = Self::random(seed);

@@ -12,11 +12,12 @@ use tollgate_core::{
 use crate::random::Random;
 use crate::schedule::UNEVEN_MILLIS;
 
-/// Returns a limit of kind `kind`, named `name`. There are eight kinds. Each of the three anchors
-/// of a fixed window is a separate kind, and scheduled windows are the last kind.
+/// Returns a random limit with the algorithm of number `kind`, named `name`. The numbers 0 to 7
+/// select eight variants. Each of the three anchors of a fixed window is a separate variant, and
+/// scheduled windows are the last variant.
 ///
 /// # Panics
-/// If `name` is not a valid limit name.
+/// Panics if `name` is not a valid limit name.
 #[must_use]
 pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
     let algorithm = random_algorithm(random, kind).expect("the numbers fit");
@@ -28,8 +29,8 @@ pub fn random_limit(random: &mut Random, kind: u64, name: &str) -> Limit {
     limit
 }
 
-/// Returns `limit` with reservation terms that take effect often. A concurrency limit is returned
-/// unchanged, because it has no reservation terms.
+/// Returns `limit` with reservation terms that take effect often. Returns a concurrency limit
+/// unchanged, because a concurrency limit has no reservation terms.
 pub(super) fn with_random_hold(random: &mut Random, limit: Limit) -> Limit {
     let hold = ReservationTerms {
         max: Millis::new(random.one_of(&[1, 7, 60, 1_000, 50_000])),

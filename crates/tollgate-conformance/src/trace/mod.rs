@@ -15,7 +15,7 @@ pub use run::{run_trace, run_trace_by};
 /// A sequence of operations on a few limits and subjects.
 #[derive(Clone, Debug)]
 pub struct Trace {
-    /// The seed of the trace, from which it can be created again.
+    /// The seed of the trace. The same seed creates the same trace again.
     pub seed: u64,
     /// The limits that are charged.
     pub limits: Vec<Limit>,
@@ -37,28 +37,30 @@ pub struct Op {
 pub enum Call {
     /// A charge on one or more limits, which is counted on all limits or on none.
     Take(Vec<Take>),
-    /// Peeks for the parts of a charge, independent of each other.
+    /// Peeks at the limits of a charge, independent of each other.
     Look(Vec<Take>),
-    /// A refund of an admitted charge. The number selects the charge, counted back from the last
-    /// one.
+    /// A refund of an admitted charge. The number selects the charge: 0 is the last admitted
+    /// charge, 1 the charge before it.
     Refund(usize, Deduplication),
-    /// A renewal of the permits of an admitted charge. The number selects the charge, counted back
-    /// from the last one.
+    /// A renewal of the permits of an admitted charge. The number selects the charge: 0 is the last
+    /// admitted charge, 1 the charge before it.
     Renew(usize),
     /// A reservation on one or more limits, which is counted on all limits or on none. The number
     /// is its duration in milliseconds.
     Reserve(Vec<Take>, u64),
-    /// An extension of a reservation. The first number selects the reservation, counted back from
-    /// the last one. The second is the time in milliseconds from now until the new expiry.
+    /// An extension of a reservation. The first number selects the reservation: 0 is the last
+    /// reservation, 1 the reservation before it. The second number is the time in milliseconds from
+    /// now until the new expiry.
     Extend(usize, u64),
-    /// A settlement of a reservation. The first number selects the reservation, counted back from
-    /// the last one. The second is the actual cost as a percentage of the reserved units.
+    /// A settlement of a reservation. The first number selects the reservation: 0 is the last
+    /// reservation, 1 the reservation before it. The second number is the actual cost as a
+    /// percentage of the reserved units.
     Settle(usize, u64),
     /// A reset of a subject on a limit. The cost is ignored.
     Forget(Take),
 }
 
-/// A part of a charge: a cost on one limit for one subject.
+/// A part of a charge: the cost on one limit for one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Take {
     /// The index of the limit in [`Trace::limits`].
@@ -84,7 +86,7 @@ pub struct Difference {
     pub limit: Option<Limit>,
     /// The answer of the model.
     pub expected: Option<Reading>,
-    /// The answer of the store: a reading, an error, or `None` if the answer lacks this reading.
+    /// The answer of the store: a reading or an error. `Ok(None)` if the answer lacks this reading.
     pub answered: Result<Option<Reading>, StoreError>,
 }
 
@@ -104,7 +106,7 @@ impl std::error::Error for Difference {}
 /// variable `TOLLGATE_SEED`.
 ///
 /// # Panics
-/// If `TOLLGATE_SEED` is set and is not a number.
+/// Panics if `TOLLGATE_SEED` is set and is not a number.
 #[must_use]
 pub fn seeds(first: u64, count: u64) -> std::ops::Range<u64> {
     match std::env::var("TOLLGATE_SEED") {

@@ -4,7 +4,7 @@ use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, Ti
 
 use super::{Call, Take};
 
-/// The admitted charges and reservations of a trace, in their order.
+/// The admitted charges and reservations of a trace, in the order of the trace.
 #[derive(Default)]
 pub(super) struct Receipts {
     charges: Vec<Receipt>,
@@ -76,7 +76,7 @@ impl Receipts {
 }
 
 impl Receipt {
-    /// Returns an operation for each part of the charge that has a cost.
+    /// Returns an operation for each part of the charge with a cost that is not zero.
     fn asks(&self, ask: impl Fn(&Take, ChargePosition) -> Operation) -> Vec<(Take, Operation)> {
         let cost_anything = self.takes.iter().filter(|(take, _)| take.cost != Cost::PEEK);
         cost_anything.map(|(take, position)| (*take, ask(take, *position))).collect()

@@ -13,21 +13,19 @@ use super::{Call, Difference, Op, Take, Trace};
 use crate::model::Model;
 use crate::plain_hash::PlainHash;
 
-/// The largest number of times that a trace is run because the machine stalled. Each run uses other
-/// subjects.
+/// The most runs of a trace on a machine that stalls. Each run uses other subjects.
 const TRIES: u32 = 5;
 
-/// Runs `trace` on `store` and on the model. The names of the subjects start with `prefix`, so runs
-/// on a shared store do not affect each other.
+/// Runs `trace` on `store` and on the model, and compares the answers. The names of the subjects
+/// start with `prefix`, so runs on a shared store do not affect each other.
 ///
-/// A clock of the trace never steps back to a time before the end of stored state, because it would
-/// not be certain whether a store has already deleted that state. On a real server the same
-/// uncertainty exists if real time advanced by `skew_max` during the run because the machine
-/// stalled. If answers of such a run differ from the model's, the trace is run again, a few times
-/// at most.
+/// A clock of the trace never steps back to a time before the end of stored state, because a store
+/// may or may not have deleted that state already. On a real server, the same uncertainty exists if
+/// the machine stalled and real time advanced by `skew_max` during the run. If answers of such a
+/// run differ from the model's answers, the trace is run again, at most five times in all.
 ///
 /// # Errors
-/// [`Difference`]: the first answer that differs from the model's.
+/// [`Difference`] with the first answer that differs from the model's answer.
 pub async fn run_trace<S: Store>(
     store: &S,
     trace: &Trace,
@@ -37,7 +35,7 @@ pub async fn run_trace<S: Store>(
     run_trace_by(store, trace, prefix, || begun.elapsed()).await
 }
 
-/// Runs a trace like [`run_trace`], and reads the elapsed real time from `elapsed`.
+/// Runs a trace like [`run_trace`]. `elapsed` returns the elapsed real time.
 ///
 /// # Errors
 /// As for [`run_trace`].
@@ -47,7 +45,7 @@ pub async fn run_trace_by<S: Store>(
     prefix: &str,
     elapsed: impl Fn() -> Duration,
 ) -> Result<(), Box<Difference>> {
-    // A server keeps a key for this time after the end of its content.
+    // A server keeps a key for this time after the state in the key has ended.
     let skew_max = trace.limits.iter().map(|limit| limit.skew_max().get()).min();
     let kept_for = Duration::from_millis(skew_max.unwrap_or_default());
     let mut tries = 1;
@@ -166,8 +164,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns `now`. If a store may have deleted state by the latest time of the trace, and this
-    /// state would still count at `now`, returns the latest time instead.
+    /// Returns the time for the next call: `now`, or the latest time of the trace. The latest time
+    /// is used if a store may have deleted state by that time that would still count at `now`.
     fn settled_moment(&self, now: Timestamp, asks: &[(Take, Operation)]) -> Timestamp {
         let between = |expires_at: Timestamp| now < expires_at && expires_at <= self.latest;
         let may_be_forgotten = asks.iter().any(|(take, operation)| {

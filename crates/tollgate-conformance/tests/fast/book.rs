@@ -1,4 +1,5 @@
-//! The guide: the table of contents lists every page exactly once, and every listed page exists.
+//! Tests of the guide's table of contents. The table lists every page exactly once, and every
+//! listed page exists.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +9,7 @@ fn docs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs")
 }
 
-/// Returns the pages in the table of contents, in their order.
+/// Returns the pages in the table of contents, in the order of the table.
 fn listed() -> Vec<String> {
     let summary = fs::read_to_string(docs().join("SUMMARY.md")).unwrap();
     let entries = summary.lines().filter(|line| line.trim_start().starts_with("- "));
@@ -20,7 +21,7 @@ fn listed() -> Vec<String> {
     entries.map(|page| page.expect("an entry is `- [Title](page.md)`")).collect()
 }
 
-/// Returns the pages that exist.
+/// Returns the pages that exist in the folder of the guide.
 fn written() -> BTreeSet<String> {
     let of = |folder: &str| {
         let entries = fs::read_dir(docs().join(folder)).unwrap().flatten();

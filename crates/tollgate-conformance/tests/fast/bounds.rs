@@ -1,5 +1,5 @@
-//! The page of bounds names only code that exists, and the documentation of each store wrapper
-//! states its bound.
+//! Tests of the page of bounds. The page names only code that exists, and the documentation of each
+//! store wrapper states its bound.
 
 mod page;
 mod tables;
@@ -8,7 +8,7 @@ mod values;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The wrappers, with the functions that return their bounds.
+/// The store wrappers, with the functions that return their bounds.
 const WRAPPERS: [(&str, &[&str]); 8] = [
     ("Sharded", &["fair_share"]),
     ("Atomic", &["max_held_units", "max_store_calls"]),
@@ -20,7 +20,7 @@ const WRAPPERS: [(&str, &[&str]); 8] = [
     ("Rebalance", &["max_over_admission", "max_double_count"]),
 ];
 
-/// The keywords before the name of a definition.
+/// The keywords that precede the name of a definition.
 const DEFINES: [&str; 7] = ["fn ", "const ", "static ", "struct ", "enum ", "trait ", "type "];
 
 /// A source file.
@@ -84,8 +84,8 @@ fn names(cell: &str) -> impl Iterator<Item = &str> {
     found.into_iter()
 }
 
-/// Returns whether this name is defined: `Type::name` by a file that contains the type, and
-/// `module::name` in a file or folder of the module.
+/// Returns whether the code defines `name`. `Type::name` must be defined in a file that contains
+/// the type, and `module::name` in a file or folder of the module.
 fn is_there(sources: &[Source], name: &str) -> bool {
     if name.ends_with(".rs") {
         return sources.iter().any(|source| source.path.ends_with(name));
@@ -105,7 +105,8 @@ fn is_there(sources: &[Source], name: &str) -> bool {
     })
 }
 
-/// Returns whether `text` contains one of `before` directly before `name` as a whole word.
+/// Returns whether `text` contains one of the texts `before`, directly followed by `name` as a
+/// whole word.
 fn words(text: &str, name: &str, before: &[&str]) -> bool {
     before.iter().any(|before| {
         let defined = format!("{before}{name}");

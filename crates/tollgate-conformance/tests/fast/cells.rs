@@ -1,4 +1,5 @@
-//! The simplest store passes the suite: the core agrees with the model.
+//! Tests that the simplest store passes the suite, and therefore that the core agrees with the
+//! model.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -50,8 +51,9 @@ fn cells_answer_reservations_as_the_model() {
     }
 }
 
-/// A deduplicated refund finds a permit that has expired. Repeated by a slow clock, from before the
-/// end, it finds the permit held. The permit is released once: the first refund released nothing.
+/// A deduplicated refund finds a permit that has expired. The same refund is repeated by a slow
+/// clock, at a time before the expiry, and finds the permit held. The store must release the
+/// permit, because the first refund released nothing.
 #[test]
 fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
     let trace = Trace::random(1_010_056);
@@ -60,8 +62,8 @@ fn regression_guarded_refund_of_an_ended_lease_repeated_by_a_lagging_clock() {
     }
 }
 
-/// A store that loses its state in the first runs, like a server whose keys expired while the
-/// machine stalled. A run reads the stopwatch at its start and its end.
+/// A store that loses its state in the first runs, like a server that deletes expired keys while
+/// the machine stalls. A run reads the stopwatch at its start and its end.
 struct Forgetful<'t> {
     cells: Cells,
     looks: &'t AtomicU64,

@@ -1,4 +1,5 @@
-//! The crates: their dependencies agree with `ARCHITECTURE.md`, and each dependency is used.
+//! Tests of the crates. Their dependencies agree with `ARCHITECTURE.md`, and each dependency is
+//! used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,14 +25,15 @@ fn packages() -> Vec<Value> {
     told["packages"].as_array().expect("packages").clone()
 }
 
-/// Returns the dependencies of `package`, each with its kind.
+/// Returns the dependencies of `package`: the name of each dependency, and whether it is a normal,
+/// development or build dependency.
 fn dependencies(package: &Value) -> impl Iterator<Item = (&str, &str)> {
     let all = package["dependencies"].as_array().expect("dependencies");
     all.iter()
         .map(|it| (it["name"].as_str().expect("a name"), it["kind"].as_str().unwrap_or("normal")))
 }
 
-/// Returns for each crate the crates of this repository that it depends on.
+/// Returns the dependencies of each crate that are crates of this repository.
 fn own(kinds: &[&str]) -> BTreeMap<String, BTreeSet<String>> {
     let packages = packages();
     let name = |package: &Value| package["name"].as_str().expect("a name").to_owned();
@@ -71,7 +73,7 @@ fn no_circle_is_among_crates_even_by_their_tests() {
     assert!(left.is_empty(), "in a circle, or above one: {left:#?}");
 }
 
-/// Only listeners, the policy file and reports serialize.
+/// Only listeners, the policy file and reports use serde.
 #[test]
 fn limits_stores_and_the_proxy_are_built_without_serde() {
     for name in [
@@ -99,7 +101,8 @@ fn limits_stores_and_the_proxy_are_built_without_serde() {
     }
 }
 
-/// Each crate has one test binary per tier, apart from tests that need a process of their own.
+/// Each crate has one test binary for fast tests and one for slow tests. Tests that need a separate
+/// process have their own binary.
 #[test]
 fn plain_cargo_test_leaves_out_the_slow_tests_alone() {
     for package in packages() {
@@ -114,7 +117,7 @@ fn plain_cargo_test_leaves_out_the_slow_tests_alone() {
     }
 }
 
-/// Normal dependencies are named in shipped code, others anywhere.
+/// Shipped code uses every normal dependency. Any code may use the other dependencies.
 #[test]
 fn every_dependency_is_named_in_the_source() {
     let folders: BTreeMap<_, _> = crates().into_iter().collect();
@@ -134,8 +137,9 @@ fn every_dependency_is_named_in_the_source() {
     assert!(unused.is_empty(), "depended on, and named nowhere: {unused:#?}");
 }
 
-/// Dependencies that generated code names, or test modules in the folder of another crate, and
-/// crates of this workspace of which `tollgate-sim` only enables the feature `simulation`.
+/// Dependencies that the code of a crate does not name, for one of three reasons. Generated code
+/// names the dependency, test modules in the folder of another crate name it, or `tollgate-sim`
+/// depends on a crate of this workspace only to enable the feature `simulation`.
 const NAMED_ELSEWHERE: [(&str, &str); 11] = [
     ("tollgate-backend", "rcgen"),
     ("tollgate-backend", "tollgate-core"),
@@ -160,7 +164,7 @@ fn names(text: &str, word: &str) -> bool {
     })
 }
 
-/// Returns the concatenated results of `part` for each Rust file below `folder`.
+/// Returns the concatenation of the texts that `part` returns for the Rust files below `folder`.
 fn gather(folder: &Path, part: &impl Fn(&str) -> String) -> String {
     let mut text = String::new();
     for entry in fs::read_dir(folder).expect("a folder").flatten() {

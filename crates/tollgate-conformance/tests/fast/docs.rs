@@ -1,4 +1,4 @@
-//! The links of the documentation, in every Markdown file of the repository.
+//! Tests of the links in every Markdown file of the repository.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Folders with built or downloaded files.
 const NOT_OURS: [&str; 2] = ["target", "node_modules"];
 
-/// The address of files of the repository, for pages of the guide.
+/// The start of the web address of files in the repository, which pages of the guide use.
 const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 
 #[test]
@@ -29,7 +29,7 @@ fn every_link_into_the_repository_points_to_an_existing_file() {
     assert!(broken.is_empty(), "links to nothing: {broken:#?}");
 }
 
-/// The pages of the guide are built as a book, which contains nothing else of the repository.
+/// The pages of the guide are built as a book, which contains no other files of the repository.
 #[test]
 fn no_link_of_the_guide_leaves_the_built_book() {
     let guide = root().join("docs");
@@ -46,7 +46,8 @@ fn no_link_of_the_guide_leaves_the_built_book() {
     assert!(leaving.is_empty(), "begin these links with {REPOSITORY}: {leaving:#?}");
 }
 
-/// A row names files after the folder of the file before them, or a folder above it.
+/// In a row of the page, a file name without a folder belongs to the folder of the previous file,
+/// or to a folder above it.
 #[test]
 fn every_path_that_the_architecture_names_exists() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
@@ -97,8 +98,8 @@ fn pages(root: &Path) -> Vec<PathBuf> {
         for entry in fs::read_dir(&folder).expect("a folder of the repository").flatten() {
             let (path, name) = (entry.path(), entry.file_name());
             let name = name.to_string_lossy();
-            // The type of the entry itself: a symbolic link leads to a page that is found where it
-            // is.
+            // The code reads the type of the entry itself and does not follow symbolic links,
+            // because the target of a link is found under its own path.
             let Ok(kind) = entry.file_type() else { continue };
             let is_folder = kind.is_dir();
             if is_folder && !name.starts_with('.') && !NOT_OURS.contains(&&*name) {
@@ -120,8 +121,8 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
         fenced ^= fence;
         !fenced && !fence
     });
-    // Backticks separate text and code, also across the lines of a paragraph. The text of a link may
-    // be code as well, so a link counts where its target starts.
+    // Backticks separate text and code, including across the lines of a paragraph. The text of a
+    // link may be code as well, so a link counts if its target starts outside of code.
     let text = prose.flat_map(move |line| {
         is_code &= !line.trim().is_empty();
         let pieces: Vec<_> = line.split('`').collect();
@@ -135,7 +136,7 @@ fn links(page: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the file that a link points to, without its fragment. Returns `None` if it points
+/// Returns the file that a link points to, without its fragment. Returns `None` if the link points
 /// outside the repository or to its own page.
 fn file_of(target: &str) -> Option<&str> {
     let is_ours = target.starts_with(REPOSITORY);

@@ -1,4 +1,5 @@
-//! All sequences of a few operations on small limits, compared between the core and the model.
+//! Tests of all sequences of a few operations on small limits. The core and the model must return
+//! the same answers.
 
 use tollgate_conformance::Ledger;
 use tollgate_core::algo::fixed_window::Anchor;
@@ -10,14 +11,15 @@ use tollgate_core::{
     OnExpiry, Operation, Reading, Refusals, ReservationTerms, Timestamp, decide,
 };
 
-/// The steps of one sequence.
+/// The number of operations in one sequence.
 const LENGTH: usize = 5;
-/// Not a multiple of any window.
+/// The start time in milliseconds, which is not a multiple of any window.
 const START: u64 = 1_000_001;
 
 #[derive(Clone, Copy, Debug)]
 enum Act {
-    /// Advances the clock by milliseconds, then charges.
+    /// Advances the clock by the first number of milliseconds, and charges the second number of
+    /// units.
     Take(u64, u64),
     /// Refunds the last charge.
     Refund,
@@ -25,11 +27,11 @@ enum Act {
     RefundFirst,
     /// Charges by a clock that is two milliseconds behind.
     Lagging,
-    /// Peeks at a charge of these units, a millisecond later.
+    /// Peeks at a charge of the given units, a millisecond later.
     Look(u64),
-    /// Reserves for this many milliseconds.
+    /// Reserves the given units for the given number of milliseconds.
     Reserve(u64, u64),
-    /// Settles the last reservation at this many units. A repetition changes nothing.
+    /// Settles the last reservation with the given cost. A repetition changes nothing.
     Settle(u64),
     /// Extends the last reservation, three milliseconds later.
     Extend,
@@ -114,7 +116,7 @@ fn every_short_history_of_reservations_is_the_models() {
     }
 }
 
-/// Compares every sequence of `length` steps, each of which is one of `acts`.
+/// Compares the core with the model for every sequence of `length` operations from `acts`.
 fn compare_all(limit: &Limit, acts: &[Act], length: usize) {
     for history in 0..acts.len().pow(length as u32) {
         let steps =

@@ -1,4 +1,5 @@
-//! The page of faults: the tests that it lists exist, and print their figures with their bounds.
+//! Tests of the page of faults. The tests that the page lists exist, and print their figures with
+//! their bounds.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// The page, and the header of its table.
 const PAGE: &str = "docs/chaos.md";
 const TABLE: &str = "## Every fault and its tests";
-/// The address of files of the repository.
+/// The start of the web address of files in the repository.
 const REPOSITORY: &str = "https://github.com/tollgate-rs/tollgate/blob/main/";
 /// The folder of the scenarios, one per file.
 const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
-/// The function that a fault test calls, directly or through a function of its file.
+/// The function that a fault test calls, directly or through a function in the same file.
 const HOLDS: &str = "assert_held(";
 /// The calls in a scenario that show its fault.
 const BITES: [&str; 3] = ["Figure::fault_seen(", "Figure::share_seen(", ".alone_since("];
@@ -20,7 +21,7 @@ const BITES: [&str; 3] = ["Figure::fault_seen(", "Figure::share_seen(", ".alone_
 #[derive(Debug, Default)]
 struct Fault<'p> {
     scenarios: Vec<&'p str>,
-    /// Files, relative to the page, and the names of tests in them.
+    /// Pairs of a file, relative to the page, and the name of a test in this file.
     tests: Vec<(&'p str, &'p str)>,
 }
 
@@ -99,7 +100,7 @@ fn fault(row: &str) -> Fault<'_> {
     Fault { scenarios: in_code.collect(), tests: tests.collect() }
 }
 
-/// Returns whether `test` calls [`HOLDS`], directly or through functions of `text`.
+/// Returns whether `test` calls the function of [`HOLDS`], directly or through functions of `text`.
 fn holds_figures(text: &str, test: &str) -> bool {
     let mut seen = BTreeSet::new();
     let mut open = vec![test];
@@ -122,7 +123,7 @@ fn body<'t>(text: &'t str, name: &str) -> Option<&'t str> {
     let indent = text[begun..].len() - text[begun..].trim_start().len();
     let closed = format!("\n{}}}\n", &text[begun..begun + indent]);
     let length = text[at..].find(&closed)?;
-    // The text without the function's own name, which is not a call.
+    // The function's own name is removed from the text, because it is not a call.
     Some(&text[at..at + length][name.len() + 4..])
 }
 

@@ -1,4 +1,5 @@
-//! Project rules that can be checked automatically, for every source file of the workspace.
+//! Tests of project rules that can be checked automatically, for every source file of the
+//! workspace.
 
 use std::fs;
 
@@ -25,7 +26,7 @@ fn sources() -> Vec<(String, String)> {
     found
 }
 
-/// Returns the files that contain `word` and are not `allowed`.
+/// Returns the files that contain `word`, except the files that `allowed` accepts.
 fn holders(word: &str, allowed: impl Fn(&str) -> bool) -> Vec<String> {
     let holds =
         |(name, text): (String, String)| (text.contains(word) && !allowed(&name)).then_some(name);
@@ -44,13 +45,13 @@ fn no_file_is_longer_than_the_house_allows() {
 
 #[test]
 fn only_the_clock_reads_the_time_of_day() {
-    // The word is written in two parts, so this file does not match.
+    // The searched word is written as two strings, so this file does not match.
     let word = ["SystemTime", "::now"].concat();
     let readers = holders(&word, |name| {
         name == "crates/tollgate/src/clock.rs"
-            // The expiry of tokens.
+            // This file reads the clock for the expiry of tokens.
             || name == "crates/tollgate-policy/src/token.rs"
-            // The server's clock, for deadlines and expiry.
+            // This file reads the server's clock for deadlines and expiry.
             || name == "crates/tollgate-module/src/entry.rs"
             || name.starts_with("crates/tollgate-bench/")
     });
@@ -82,8 +83,8 @@ fn shipped_below(folder: &str) -> Vec<(String, String)> {
     found
 }
 
-/// Functions that decide get `now` as an argument. These files read a clock to wait, and the first
-/// one to provide `now`.
+/// Functions that decide receive `now` as an argument. The listed files read a monotonic clock for
+/// other purposes: time limits of waits, the stopwatch, and the sweep of quota leases.
 #[test]
 fn what_decides_reads_no_clock() {
     const WAIT: [&str; 5] = [
@@ -106,7 +107,7 @@ fn what_decides_reads_no_clock() {
     assert_eq!(readers, WAIT, "files that call Instant::now (left), and those that may (right)");
 }
 
-/// `Step` is private to the core: code that does not name it cannot execute an algorithm.
+/// `CellStep` is private to the core. Only code that names this trait can execute an algorithm.
 #[test]
 fn only_decide_carries_out_the_step_of_an_algorithm() {
     let is_word = |it: char| it.is_alphanumeric() || it == '_';

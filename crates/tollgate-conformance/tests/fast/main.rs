@@ -1,4 +1,4 @@
-//! The model and the history checker, and automatic checks of the repository.
+//! Tests of the model and the history checker, and automatic checks of the repository.
 
 mod book;
 mod bounds;

@@ -1,7 +1,9 @@
-//! The modules of every crate: their uses of each other, read from the source, have no cycles.
+//! Tests that the modules of every crate use each other without cycles. The uses are read from the
+//! source.
 //!
-//! Sibling modules are compared, with everything below them: the modules of a crate, and the
-//! modules of each folder. A re-exported item belongs to the module that defines it.
+//! Sibling modules are compared: the modules of a crate, and the modules of each folder. A use by a
+//! child of a module counts as a use by the module. A re-exported item belongs to the module that
+//! defines it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,16 +11,17 @@ use std::path::{Path, PathBuf};
 
 use crate::source::{code, crates, shipped};
 
-/// A module as `["http", "app"]`; a crate's root is empty.
+/// The path of a module in its crate, such as `["http", "app"]`. The path of the crate's root is
+/// empty.
 type Name = Vec<String>;
 
 #[derive(Debug, Default)]
 struct Modules {
-    /// The code of each module, without tests.
+    /// The code of each module, excluding tests.
     code: BTreeMap<Name, String>,
-    /// The imports of each module: the name in the module, and its path.
+    /// The imports of each module: for each imported name, the path of the item.
     imports: BTreeMap<Name, BTreeMap<String, Vec<String>>>,
-    /// The names of modules in files elsewhere.
+    /// The names of modules with files in another crate.
     foreign: BTreeSet<String>,
 }
 
@@ -34,7 +37,8 @@ fn no_circle_is_among_modules() {
     assert!(circles.is_empty(), "modules that import each other in a circle: {circles:#?}");
 }
 
-/// The modules of `tollgate-redis` that send jobs know one server; others choose it.
+/// The modules of `tollgate-redis` that send jobs handle one server. Other modules choose the
+/// server.
 #[test]
 fn batchers_links_and_keys_know_neither_the_topology_nor_the_cluster() {
     const BELOW: [&str; 5] = ["batcher", "connection", "key", "link", "members"];
@@ -55,8 +59,8 @@ fn batchers_links_and_keys_know_neither_the_topology_nor_the_cluster() {
     assert!(uses.is_empty(), "imports that point up: {uses:?}");
 }
 
-/// The root of a crate stands above all of its modules: it declares them, and re-exports their items.
-/// A module therefore imports an item from the module that defines it, never through the root.
+/// The root of a crate declares all modules of the crate and re-exports their items. A module
+/// therefore imports an item from the module that defines the item, never through the root.
 #[test]
 fn no_import_points_up_to_the_root_of_a_crate() {
     let mut upward = Vec::new();
@@ -69,7 +73,7 @@ fn no_import_points_up_to_the_root_of_a_crate() {
     assert!(upward.is_empty(), "imports from the root of the own crate: {upward:#?}");
 }
 
-/// The most floors of modules in a crate. A module is one floor above the highest module that it
+/// The most layers of modules in a crate. A module is one layer above the highest module that it
 /// uses.
 const FLOORS: [(&str, usize); 2] = [("tollgate-backend", 6), ("tollgate-stores", 6)];
 
@@ -79,20 +83,20 @@ fn crates_that_compose_stores_have_few_floors() {
         let (_, folder) = crates().into_iter().find(|(other, _)| other == name).expect("the crate");
         let modules = Modules::read(&folder.join("src"));
         let uses = modules.siblings().remove(&Name::new()).expect("modules");
-        // The root stands above all of its modules.
+        // The root is one layer above all of its modules.
         let floors = 1 + uses.keys().map(|module| floor(module, &uses)).max().unwrap_or_default();
         assert!(floors <= most, "{name} has {floors} floors");
     }
 }
 
-/// Returns the floor of `module`, from 1 on. The modules have no circles.
+/// Returns the layer of `module`, starting with 1. The modules must not use each other in a cycle.
 fn floor(module: &String, uses: &BTreeMap<String, BTreeSet<String>>) -> usize {
     let below = uses.get(module).into_iter().flatten().filter(|used| *used != module);
     1 + below.map(|used| floor(used, uses)).max().unwrap_or_default()
 }
 
-/// Returns `text` without modules in files elsewhere, as `#[path]` names them: their own crate's
-/// check includes them.
+/// Returns `text` without the modules that `#[path]` takes from other crates. The check of the
+/// other crate includes these modules.
 fn without_foreign_files(text: &str) -> String {
     let mut parts = text.split("#[path");
     let first = parts.next().unwrap_or_default();
@@ -101,7 +105,7 @@ fn without_foreign_files(text: &str) -> String {
 }
 
 impl Modules {
-    /// Reads the library or the program below `src`.
+    /// Reads the modules of the library or the program in the folder `src`.
     fn read(src: &Path) -> Self {
         let mut modules = Self::default();
         let root =
@@ -112,7 +116,7 @@ impl Modules {
         modules
     }
 
-    /// Adds the module `name` of `file`, with its children below `folder`.
+    /// Adds the module `name`, which `file` contains, and its children in `folder`.
     fn add(&mut self, name: Name, file: &Path, folder: &Path) {
         let text =
             fs::read_to_string(file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -149,8 +153,8 @@ impl Modules {
         self.code.insert(name, text);
     }
 
-    /// Returns the module that defines the item of `path`, as seen from `from`, or `None` for other
-    /// crates.
+    /// Returns the module that defines the item at `path`, as the module `from` resolves the path.
+    /// Returns `None` for items of other crates.
     fn definer(&self, from: &[String], path: &[String], depth: usize) -> Option<Name> {
         let mut at = match path.first()?.as_str() {
             "crate" => Vec::new(),
@@ -171,7 +175,8 @@ impl Modules {
         self.below(at, rest, depth)
     }
 
-    /// As [`Self::definer`], for a path that starts below the module `at`.
+    /// Returns the module that defines an item like [`Self::definer`], for a path that starts below
+    /// the module `at`.
     fn below(&self, mut at: Name, path: &[String], depth: usize) -> Option<Name> {
         for (index, part) in path.iter().enumerate() {
             let child = [&*at, std::slice::from_ref(part)].concat();
@@ -181,7 +186,7 @@ impl Modules {
             }
             let imported = self.imports[&at].get(part).filter(|_| depth > 0);
             return match imported {
-                // `use self::x` with the same name would recurse here.
+                // `use self::x` under the same name would recurse without end.
                 Some(before) if before.len() > 1 => {
                     let whole = [&**before, &path[index + 1..]].concat();
                     self.definer(&at, &whole, depth - 1).or(Some(at))
@@ -192,7 +197,7 @@ impl Modules {
         Some(at)
     }
 
-    /// Returns the child of `at` that defines `item`, if `at` re-exports all of it.
+    /// Returns the child of `at` that defines `item`, if `at` re-exports all items of the child.
     fn globbed(&self, at: &[String], item: &str, depth: usize) -> Option<Name> {
         let path = self.imports[at].get("*").filter(|_| depth > 0)?;
         let child = self.definer(at, &path[..path.len() - 1], depth - 1)?;
@@ -223,7 +228,8 @@ impl Modules {
         paths
     }
 
-    /// Returns the imports of items that are in the root, each with the module that imports it.
+    /// Returns the imports of items that the root defines, each with the module that imports the
+    /// item.
     fn upward(&self) -> BTreeSet<(Name, String)> {
         let mut found = BTreeSet::new();
         for name in self.code.keys().filter(|name| !name.is_empty()) {
@@ -246,7 +252,7 @@ impl Modules {
         found
     }
 
-    /// Returns the cycles, each with the common parent of its modules.
+    /// Returns the cycles. Each cycle has the common parent of its modules, and the modules.
     fn circles(&self) -> Vec<(Name, Vec<String>)> {
         let uses = self.siblings();
         let found = uses.iter().flat_map(|(parent, siblings)| {
@@ -255,14 +261,14 @@ impl Modules {
         found.collect()
     }
 
-    /// Returns the children of each module, each with those of its siblings that it uses.
+    /// Returns the children of each module. Each child has the list of its siblings that it uses.
     fn siblings(&self) -> BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> {
         let mut uses: BTreeMap<Name, BTreeMap<String, BTreeSet<String>>> = BTreeMap::new();
         for name in self.code.keys() {
             for path in self.paths(name) {
                 let Some(used) = self.definer(name, &path, 8) else { continue };
                 let common = name.iter().zip(&used).take_while(|(one, other)| one == other).count();
-                // A parent and its child are not compared: only siblings are.
+                // Only siblings are compared. A parent and its child are not.
                 if let (Some(one), Some(other)) = (name.get(common), used.get(common)) {
                     let siblings = uses.entry(name[..common].to_vec()).or_default();
                     siblings.entry(one.clone()).or_default().insert(other.clone());
@@ -273,7 +279,7 @@ impl Modules {
     }
 }
 
-/// Returns the text after each `keyword` of `code`.
+/// Returns, for each occurrence of `keyword` in `code`, the text after it.
 fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> {
     let found = code.match_indices(keyword);
     let found = found
@@ -281,7 +287,7 @@ fn behind<'c>(code: &'c str, keyword: &'c str) -> impl Iterator<Item = &'c str> 
     found.map(move |(at, _)| &code[at + keyword.len()..])
 }
 
-/// Returns the groups of modules that all reach each other.
+/// Returns the groups of modules in which every module reaches every other module.
 fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> {
     let reach = |from: &String| {
         let (mut seen, mut open) = (BTreeSet::new(), vec![from]);
@@ -309,7 +315,7 @@ fn circles_among(uses: &BTreeMap<String, BTreeSet<String>>) -> Vec<Vec<String>> 
     groups.into_iter().collect()
 }
 
-/// Returns the paths of a `use` declaration, with its braces expanded.
+/// Returns the paths of a `use` declaration. Braces are expanded.
 fn spread(declared: &str) -> Vec<String> {
     let declared = declared.trim();
     let Some(at) = declared.find('{') else { return vec![declared.to_owned()] };

@@ -1,26 +1,28 @@
-//! The style of comments and pages: constructions that plain technical English rarely needs.
+//! A test of the style of comments and pages: it counts constructions that plain technical English
+//! rarely needs.
 //!
-//! `CONTRIBUTING.md` states the style. The figure finds places to rewrite; it does not judge them.
+//! `CONTRIBUTING.md` states the style. The number shows which texts to rewrite. It is not a measure
+//! of their quality.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Hard constructions per 1,000 words of the repository, at most.
+/// The most hard constructions per 1,000 words, over the whole repository.
 const MAX_OF_ALL: f64 = 2.0;
 
-/// The bound for one file of more than [`SHORT`] words.
+/// The most hard constructions per 1,000 words in one file of more than [`SHORT`] words.
 const MAX_OF_A_FILE: f64 = 12.0;
 
-/// The number of words below which a file is too short to judge.
+/// The number of words below which a file is not checked.
 const SHORT: usize = 150;
 
-/// Files that the failing test lists.
+/// The number of files that the failing test lists.
 const WORST: usize = 15;
 
 /// The names of folders with files that are built or downloaded, not written here.
 const NOT_OURS: [&str; 2] = ["target", "node_modules"];
 
-/// Words that hide the actor, or that machines do not do.
+/// Words that hide the actor, and verbs for actions that machines do not perform.
 const WORDS: [&str; 24] = [
     "who",
     "whom",
@@ -48,7 +50,7 @@ const WORDS: [&str; 24] = [
     "whereby",
 ];
 
-/// A clause in the place of a noun begins with "what" and one of these.
+/// Words that follow "what" at the start of a clause that replaces a noun.
 const AFTER_WHAT: [&str; 18] = [
     "is", "was", "are", "were", "it", "its", "they", "a", "an", "the", "has", "have", "became",
     "becomes", "comes", "lies", "stands", "others",
@@ -142,7 +144,8 @@ fn comments(text: &str) -> String {
     page_text(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// A page without blocks of code, code in sentences, and the targets of links.
+/// Returns the prose of a page: its text without blocks of code, inline code and the targets of
+/// links.
 fn page_text(text: &str) -> String {
     let mut prose = String::new();
     let mut is_code = false;

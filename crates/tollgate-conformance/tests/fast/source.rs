@@ -1,4 +1,4 @@
-//! Rust source for the tests of the repository: without comments, strings and tests.
+//! Reads the Rust source for the tests of the repository, and removes comments, strings and tests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -41,12 +41,12 @@ pub(crate) fn code(text: &str) -> String {
     code
 }
 
-/// Returns the end of the comment, string or character literal that starts at `at`, or `at` if none
-/// does.
+/// Returns the end of the comment, string or character literal that starts at `at`. Returns `at` if
+/// no comment or literal starts there.
 fn literal_end(bytes: &[u8], at: usize) -> usize {
     let rest = &bytes[at..];
     let is_word = |it: u8| it.is_ascii_alphanumeric() || it == b'_';
-    // A raw byte string, `br"…"`, counts as well.
+    // A raw byte string, `br"…"`, is treated like a raw string.
     let word = if at > 0 && bytes[at - 1] == b'b' { at - 1 } else { at };
     let follows_word = word > 0 && is_word(bytes[word - 1]);
     if rest.starts_with(b"//") {
@@ -87,7 +87,8 @@ fn quoted_length(rest: &[u8], quote: u8) -> usize {
     (at + 1).min(rest.len())
 }
 
-/// Returns whether this is a character literal, not a lifetime.
+/// Returns whether `rest` starts with a character literal. A lifetime also starts with a single
+/// quote.
 fn is_character(rest: &[u8]) -> bool {
     let text = String::from_utf8_lossy(&rest[1..rest.len().min(6)]).into_owned();
     let mut characters = text.chars();
@@ -110,8 +111,8 @@ fn raw_length(rest: &[u8]) -> usize {
     closes.map_or(rest.len(), |at| from + at + end.len())
 }
 
-/// Returns `code` without items after `#[cfg(test)]`, or after any other `cfg` that starts with
-/// `all(test`.
+/// Returns `code` without the items that have the attribute `#[cfg(test)]` or a `cfg` attribute
+/// that starts with `all(test`.
 pub(crate) fn shipped(code: &str) -> String {
     let mut shipped = String::with_capacity(code.len());
     let mut rest = code;
@@ -126,7 +127,8 @@ pub(crate) fn shipped(code: &str) -> String {
     shipped
 }
 
-/// Returns the length of an item: to its `;`, or to its closing brace.
+/// Returns the length of the item at the start of `code`. The item ends with its `;` or its closing
+/// brace.
 fn item_length(code: &str) -> usize {
     let mut depth = 0_usize;
     for (at, it) in code.char_indices() {

@@ -1,4 +1,4 @@
-//! The shared vectors are the model's results, and the core agrees with them.
+//! Tests that the shared vectors contain the model's results, and that the core agrees with them.
 
 use std::path::PathBuf;
 

@@ -1,11 +1,12 @@
-//! The guide is built by mdBook, and every link of the built pages has a target in them.
+//! A test that mdBook builds the guide, and that every link of the built pages has a target in
+//! these pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// Pages that mdBook adds, with links that are relative to other pages.
+/// The pages that mdBook adds. Their links are relative to other pages.
 const ADDED: [&str; 3] = ["print.html", "404.html", "toc.html"];
 
 /// A built page.
@@ -81,7 +82,7 @@ fn pages(book: &Path) -> Vec<Page> {
     found
 }
 
-/// Returns the targets of links and images that are not on other hosts.
+/// Returns the targets of links and images, except targets on other hosts.
 fn links(page: &str) -> Vec<String> {
     let all = ["href", "src"].into_iter().flat_map(|name| attributes(page, name));
     let is_here = |link: &String| !link.contains("://") && !link.starts_with("mailto:");
@@ -100,7 +101,7 @@ fn attributes(page: &str, name: &str) -> Vec<String> {
     values.collect()
 }
 
-/// Returns the path of `file` in the book. Returns `None` if it is outside of the book.
+/// Returns the path of `file` in the book. Returns `None` if `file` is outside of the book.
 fn within(folder: &Path, file: &str) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in folder.join(file).components() {

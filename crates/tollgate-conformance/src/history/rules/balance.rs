@@ -1,10 +1,10 @@
-//! Checks a window with refunds or temporary charges: the used units must be between two sums.
+//! The check of windows with refunds or temporary charges. The used units must be between two sums.
 
 use super::super::window::{Sums, Window};
 use super::*;
 
 /// Checks that each answer includes all calls that were answered before its request was sent, and
-/// no calls except those that were sent before the answer arrived.
+/// no calls that were sent after the answer arrived.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let Window { charges, refunds, uncertain, .. } = window;
     let surely_charged = Sums::new(charges.iter().map(|event| (event.answered, event.counted())));
@@ -39,9 +39,9 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     }
 }
 
-/// Returns two sums of units of expired reservations: the units that `event` must see as released,
-/// and the units that it may see as released. Neither sum includes reservations that were made
-/// after the answer to `event`.
+/// Returns two sums of units of expired reservations: the units that must be released for `event`,
+/// and the units that may be released. Neither sum includes reservations that were made after the
+/// answer to `event`.
 fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Units, Units) {
     let (mut surely, mut maybe) = (0, 0);
     for held in &window.holds {
@@ -49,7 +49,7 @@ fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Unit
             surely += held.units();
         }
         // If no answer to the reservation arrived, its units are not in the sum of units that must
-        // be used, so they need not be released either.
+        // be used, so the reservation need not be released either.
         if held.made.answered < event.issued
             && held.made.told.is_some()
             && held.may_be_over(event, case.clocks)

@@ -1,4 +1,4 @@
-//! The rules for a fixed window. Without refunds, they find every violation.
+//! The rules for a fixed window. For histories without refunds, these rules find every violation.
 
 use tollgate_core::algo::FixedWindow;
 

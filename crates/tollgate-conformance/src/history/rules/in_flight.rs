@@ -1,4 +1,4 @@
-//! Checks that at most the quota is in flight.
+//! The check that a concurrency limit has at most its quota of permits in flight.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use super::super::call::{Moment, NEVER};
 use super::*;
 
 /// Checks the permits that were certainly held at the same time. A permit is certainly held from
-/// the answer that granted it until it may have been released, or until a caller's clock passed its
-/// expiry. Renewals are ignored, because a renewal can only extend a permit.
+/// the answer that granted the permit until it may have been released, or until a caller's clock
+/// passed its expiry. Renewals are ignored, because a renewal can only extend a permit.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
     let leases = Leases::of(case.account);
     for epoch in &case.account.epochs {
@@ -19,8 +19,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
             let Some(id) = event.id() else { continue };
             let expired = case.clocks.reaching(event.now.after(limit.permit_ttl()));
             let until = leases.refunded(id).min(expired);
-            // An id that is charged twice holds only one permit, and it is not known which of the
-            // two calls made it.
+            // If an id is charged twice, it has only one permit, and either of the two calls may
+            // have acquired the permit.
             if leases.is_single(id) && event.answered < until {
                 changes.push((event.answered, event.admitted(), event));
                 changes.push((until, -event.admitted(), event));
@@ -39,7 +39,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
     }
 }
 
-/// For each id, the number of charges, and the moment at which its release was first sent.
+/// For each id, the number of charges, and the moment at which the release of the id was first
+/// sent.
 struct Leases(BTreeMap<ChargeId, (u32, Moment)>);
 
 impl Leases {

@@ -1,11 +1,12 @@
-//! Checks a window of a leased limit. Nodes take units of the window in advance, and other nodes
-//! see the unused leased units as used.
+//! The check of a window of a leased limit. Nodes take units of the window in advance, and other
+//! nodes report the unused leased units as used.
 //!
-//! A node reports the units that the store counted at its last call, minus its own unused units.
-//! Two answers can therefore contain the same number, and a later answer can contain a lower
-//! number. But no number exceeds the units that were charged by then plus the unused units of other
-//! nodes. A refusal comes from the store, and its used units include every refund that was answered
-//! before. The used units of a refusal therefore show whether it came too early.
+//! A node reports the units that the store counted at the node's last call, minus the node's own
+//! unused units. Two answers can therefore contain the same number, and a later answer can contain
+//! a lower number. However, no number exceeds the units that were charged until the answer plus the
+//! unused units of other nodes. A refusal comes from the store, and its used units include every
+//! refund that was answered before the request. The used units of a refusal therefore show whether
+//! the refusal came too early.
 
 use super::super::window::{Sums, Window};
 use super::*;

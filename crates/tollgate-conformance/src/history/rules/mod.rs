@@ -1,4 +1,4 @@
-//! The rules, one in each file. They are applied to one limit and subject at a time.
+//! The rules, one in each file. The checker applies the rules to one limit and subject at a time.
 
 mod balance;
 mod fallback;
@@ -88,8 +88,8 @@ impl Case<'_, '_> {
         }
     }
 
-    /// Returns whether a window may be lost completely in a cut. `opened` is the first answer about
-    /// the window.
+    /// Returns whether a window may be lost completely in a cut. `opened` is the first answer that
+    /// reports the window.
     fn is_cut(&self, opened: &Event<'_>) -> bool {
         self.cuts.iter().any(|cut| opened.answered >= cut.from && opened.issued <= cut.until)
     }

@@ -16,7 +16,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     }
 }
 
-/// For each moment, the answer with the most used units among the answers that had arrived by then.
+/// For each moment, the answer with the most used units among the answers that had arrived before
+/// this moment.
 struct Highest<'e, 'h>(Vec<&'e Event<'h>>);
 
 impl<'e, 'h> Highest<'e, 'h> {
@@ -32,8 +33,8 @@ impl<'e, 'h> Highest<'e, 'h> {
         Self(answered)
     }
 
-    /// Returns the answer with the most used units among those that had arrived before `event` was
-    /// sent.
+    /// Returns the answer with the most used units among the answers that had arrived before
+    /// `event` was sent.
     fn before(&self, event: &Event<'h>) -> Option<&'e Event<'h>> {
         let count = self.0.partition_point(|earlier| earlier.precedes(event));
         count.checked_sub(1).map(|last| self.0[last])

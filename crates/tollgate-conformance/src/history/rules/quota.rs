@@ -1,4 +1,4 @@
-//! Checks that the admitted and not refunded cost of a window never exceeds the quota.
+//! The check that the units of a window that were admitted and not refunded never exceed the quota.
 
 use super::super::holds::Held;
 use super::super::window::Window;
@@ -20,8 +20,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
         let last = last.max_by_key(|event| event.answered);
         case.violates(Rule::Quota, what, last.as_slice());
     }
-    // If a fast clock ended a window, the store may delete it. A caller with a slower clock then
-    // opens it again, with the full quota.
+    // If a fast clock ended a window, the store may delete the window. A caller with a slower clock
+    // then opens the window again, with the full quota.
     if window.late - maybe_back - ran_out > most {
         let what = format!("{} admitted late until {resets_at}, of {most}", window.late);
         case.violates(Rule::Quota, what, &[]);

@@ -8,19 +8,20 @@ use super::super::call::Moment;
 use super::super::window::Sums;
 use super::*;
 
-/// Checks all periods of time in one pass. For each period that begins with a charge, the admitted
+/// Checks all periods of time in one pass. In each period that begins with a charge, the admitted
 /// tokens minus the refilled and refunded tokens must be at most the burst.
 ///
 /// A charge was decided no earlier than the time that its caller sent, and no later than the latest
-/// time that any caller had sent by then. A refund counts for a period unless it certainly happened
-/// before or after the period.
+/// time that any caller had sent before the answer. A refund counts for a period unless the refund
+/// certainly happened before or after the period.
 pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     let (quota, window) = (Units::from(limit.quota()), Units::from(limit.window().get()));
     let refunds = Refunds::of(case);
     for epoch in &case.account.epochs {
         let mut charges: Vec<_> = epoch.iter().filter(|event| event.admitted() > 0).collect();
         charges.sort_by_key(|event| event.now);
-        // As in the token bucket, levels are tokens multiplied by the window in milliseconds.
+        // Levels are tokens multiplied by the window in milliseconds, as in the token bucket of the
+        // core.
         let (mut taken, mut most) = (0, Units::MIN);
         let (mut latest, mut answered) = (Timestamp::EPOCH, 0);
         for (event, first_issued) in charges.iter().zip(issued_from(&charges)) {
@@ -55,8 +56,8 @@ fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     issued
 }
 
-/// The refunded units by a moment: the sum that was certainly refunded, and the sum that may have
-/// been refunded.
+/// The running sums of refunded units: the units that were certainly refunded, and the units that
+/// may have been refunded.
 struct Refunds {
     certainly: Sums,
     maybe: Sums,
@@ -69,8 +70,8 @@ impl Refunds {
         };
         let refunds = || case.account.events.iter().filter(gives_back);
         let told = refunds().filter(|event| event.reading().is_some());
-        // No answer reports the release of an expired reservation, so its units may have been
-        // refunded from its first possible end on.
+        // No answer reports the release of an expired reservation. Its units may therefore have
+        // been refunded from its first possible end on.
         let released = case.account.holds.values().filter(|held| held.is_released());
         let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
         let maybe = refunds().map(|event| (event.issued, event.refunded())).chain(ran_out);

@@ -1,4 +1,4 @@
-//! Checks that an answer is consistent in itself.
+//! The check that the numbers within one answer are consistent.
 
 use tollgate_core::{
     Admission, Cost, DecisionSource, MAX_RESERVATIONS, Operation, Reading, Refusals,
@@ -43,8 +43,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// Checks that the remaining units and the decision agree. Temporary charges are excepted: the
-/// decision is made before other calls charge units, and the reading is from a later time.
+/// Checks that the remaining units and the decision agree. Temporary charges are excepted, because
+/// other calls may charge units between the decision and the reading.
 fn of_verdict(
     case: &Case<'_, '_>,
     event: &Event<'_>,
@@ -94,10 +94,10 @@ fn has_no_room_to_hold(event: &Event<'_>, reading: &Reading) -> bool {
     cost.get() > room || reading.reserved >= MAX_RESERVATIONS as u64
 }
 
-/// Checks that the used units do not exceed the capacity. On a limit that counts refusals, the used
+/// Checks that the used units do not exceed the capacity. If the limit counts refusals, the used
 /// units may exceed the capacity.
 ///
-/// A two-bucket estimate depends on the caller's clock. If that clock is behind, both buckets count
+/// A two-bucket estimate depends on the caller's clock. If the clock is behind, both buckets count
 /// in full.
 fn of_used(
     case: &Case<'_, '_>,

@@ -24,8 +24,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 if let Some(what) = misplaced(event) {
                     case.violates(Rule::Refund, what, &[event]);
                 }
-                // The store may have deleted state that had ended by the fastest clock, although it
-                // still counts by a slower clock.
+                // The store may have deleted state that had ended by the fastest clock, although
+                // the state still counts by a slower clock.
                 let latest = case.clocks.latest_before(event.answered);
                 if !is_lease(event) && latest >= refundable_until(event.limit, position) {
                     continue;
@@ -58,12 +58,13 @@ struct Receipt<'e, 'h> {
     refunds: Vec<&'e Event<'h>>,
 }
 
-/// Returns whether the event is about a permit, which can be released by its id at any time.
+/// Returns whether the event concerns a permit, which can be released by its id at any time.
 fn is_lease(event: &Event<'_>) -> bool {
     matches!(event.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns the error of a single refund that returned units.
+/// Returns a description of the error if a single refund returned too many units, returned units
+/// too late, or returned units to another window.
 fn misplaced(event: &Event<'_>) -> Option<String> {
     let Operation::Refund { cost, position, .. } = event.operation else { return None };
     let (asked, refunded) = (Units::from(cost.get()), event.refunded());

@@ -3,9 +3,9 @@
 use super::super::window::{Sums, Window};
 use super::*;
 
-/// Checks the gaps in the used units that no reported charge explains. Calls with an unknown
-/// outcome that were sent before a gap was observed must explain it. A refused call that was
-/// charged by mistake also leaves a gap.
+/// Checks the gaps in the used units that no reported charge explains. A gap is valid only if calls
+/// with an unknown outcome, sent before the gap was observed, can explain it. A refused call that
+/// was charged by mistake also leaves a gap.
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let mut charges: Vec<_> = window.charges.iter().collect();
     charges.sort_by_key(|event| event.used());

@@ -23,7 +23,7 @@ pub(super) fn check(
     }
 }
 
-/// Returns the error of the reset in a single answer.
+/// Returns a description of the error if the reset in a single answer is wrong.
 fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
     let resets_at = event.reading()?.full_reset_at;
     let (reset, window) = (resets_at.as_millis(), limit.window());
@@ -51,7 +51,7 @@ fn is_scheduled_end(limit: &FixedWindow, time: Timestamp) -> bool {
     schedule.window_at(time).start == time
 }
 
-/// Checks that no window opens before the previous one has ended.
+/// Checks that no window opens before the previous window has ended.
 fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
     let told =
         windows.iter().filter_map(|window| Some((window.resets_at, window.first_reported()?)));

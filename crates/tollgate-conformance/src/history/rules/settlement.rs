@@ -10,7 +10,7 @@ use super::*;
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
     if matches!(case.account.algorithm(), Some(Algorithm::Concurrency(_))) {
-        // A settlement releases a permit completely, whatever the cost is.
+        // A settlement releases a permit completely, for any cost.
         return;
     }
     let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
@@ -33,8 +33,8 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
                 case.violates(Rule::Settlement, what, &[event]);
             }
         }
-        // If a promoted replica had not received a settlement, the settlement can succeed again on
-        // that replica.
+        // If a promoted replica had not received a settlement, the same settlement can succeed
+        // again on that replica.
         if let [_, .., last] = &settled[..]
             && case.allowance.lost == 0
         {
@@ -51,7 +51,7 @@ struct Reservation<'e, 'h> {
     settled: Vec<&'e Event<'h>>,
 }
 
-/// Returns the error of a single settlement of `held` units.
+/// Returns a description of the error if a single settlement of `held` units is wrong.
 fn beyond(event: &Event<'_>, held: Units) -> Option<String> {
     let Operation::Settle { cost, .. } = event.operation else { return None };
     let reading = event.reading()?;

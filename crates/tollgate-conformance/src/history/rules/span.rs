@@ -8,8 +8,8 @@ use tollgate_core::{ChargePosition, Operation};
 use super::super::call::NEVER;
 use super::*;
 
-/// Checks that any `span` successive periods together admit at most the quota. A period is the
-/// block, the millisecond or the bucket that the position of a charge contains.
+/// Checks that any `span` successive periods together admit at most the quota. A period is a block,
+/// a millisecond or a bucket. The position of a charge contains the period of the charge.
 pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     for epoch in &case.account.epochs {
         let mut places = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
@@ -17,7 +17,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
             let Some(reading) = event.reading() else { continue };
             let expires_at = refundable_until(event.limit, reading.position);
             // If state had ended by the fastest clock, a caller with another clock may have started
-            // it again.
+            // the state again.
             if case.clocks.latest_before(event.answered) < expires_at {
                 let place = places.entry(reading.position.0).or_default();
                 place.units += event.admitted();
@@ -34,8 +34,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     }
 }
 
-/// Returns the units that were or may have been returned to each period by a refund, a settlement
-/// or the expiry of a reservation.
+/// Returns the units of each period that were returned or may have been returned by a refund, a
+/// settlement or the expiry of a reservation.
 fn refunded(case: &Case<'_, '_>) -> Vec<(ChargePosition, Units)> {
     let account = case.account;
     let by_calls = account.events.iter().filter_map(|event| match event.operation {

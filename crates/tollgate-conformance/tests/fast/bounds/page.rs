@@ -1,4 +1,5 @@
-//! The tables of the page are generated from [`TABLES`] and the constants in the code.
+//! A test that the tables of the page of bounds are up to date. The tables are generated from
+//! [`TABLES`] and from the constants in the code.
 
 use std::{env, fs};
 
@@ -6,7 +7,7 @@ use super::root;
 use super::tables::{TABLES, Table};
 use super::values::Constants;
 
-/// The start of the mark before a table; the name of the table and ` -->` follow.
+/// The beginning of the mark before a table. The name of the table and ` -->` follow.
 const BEGIN: &str = "<!-- made of the list in the code: ";
 
 /// The mark after a table.

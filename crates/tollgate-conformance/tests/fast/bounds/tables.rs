@@ -1,8 +1,8 @@
 //! The tables of the page of bounds.
 //!
-//! `{NAME}` in a cell is the value of the constant with this name, `{module::NAME}` that of the
-//! constant in this module, and `{Type::field}` the default value of a field. A unit may follow:
-//! `{NAME:KiB}`.
+//! In a cell, `{NAME}` stands for the value of the constant with this name, `{module::NAME}` for
+//! the value of the constant in this module, and `{Type::field}` for the default value of a field.
+//! A unit may follow: `{NAME:KiB}`.
 
 mod sizes;
 mod store;

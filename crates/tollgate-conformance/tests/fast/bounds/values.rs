@@ -1,4 +1,4 @@
-//! The numbers on the page of bounds are those of the constants in the code.
+//! Reads the values of constants from the code, for the page of bounds.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,15 +12,15 @@ enum Value {
     Millis(u128),
 }
 
-/// A constant, or a field of a default value.
+/// A constant, or the default value of a field.
 struct Constant {
     /// The crate, folders and modules of the constant's file.
     modules: Vec<String>,
     expression: String,
 }
 
-/// Every constant by its name, and every field of a default value as `Type::field`. Several modules
-/// may use one name.
+/// Every constant by its name, and every default value of a field by `Type::field`. Constants in
+/// several modules may have the same name.
 #[derive(Default)]
 pub(super) struct Constants(BTreeMap<String, Vec<Constant>>);
 
@@ -146,13 +146,14 @@ impl Constants {
         }
     }
 
-    /// Returns the different values of the constants of this name, without those that are no number.
+    /// Returns the different values of the constants with this name. Excludes constants that are
+    /// not numbers.
     fn values(&self, name: &str) -> Vec<Value> {
         self.values_in(&[], name)
     }
 
-    /// Returns the values as [`Self::values`] does, of the constants in these modules. The name of
-    /// a crate may lack `tollgate-`.
+    /// Returns the same values as [`Self::values`], but only of constants in `modules`. A crate may
+    /// be named without the prefix `tollgate-`.
     fn values_in(&self, modules: &[&str], name: &str) -> Vec<Value> {
         let mut values = Vec::new();
         for constant in self.0.get(name).into_iter().flatten() {
@@ -166,11 +167,13 @@ impl Constants {
         values
     }
 
-    /// Replaces each `{NAME}` by the value of the constant, as [`super::tables`] describes it.
+    /// Replaces each `{NAME}` in `text` by the value of the constant. The module [`super::tables`]
+    /// describes the notation.
     ///
     /// # Errors
     ///
-    /// A name without a value or with several, or a unit of which the value is no whole number.
+    /// Returns an error for a name without a value or with several values, and for a unit in which
+    /// the value is not a whole number.
     pub(super) fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::new();
         let mut rest = text;
@@ -197,8 +200,8 @@ impl Constants {
         Ok(filled + rest)
     }
 
-    /// Evaluates an expression of literals, `+`, `-`, `*`, `/`, `<<`, durations and other constants,
-    /// preferably of the same module.
+    /// Evaluates an expression of literals, `+`, `-`, `*`, `/`, `<<`, durations and other
+    /// constants. A constant of the same module takes precedence.
     fn evaluate(&self, modules: &[String], text: &str, depth: u8) -> Option<Value> {
         let text = text.trim();
         let inner = |text: &str| self.evaluate(modules, text, depth + 1);
@@ -251,7 +254,7 @@ impl Constants {
     }
 }
 
-/// Returns the last of these operators that is not in parentheses.
+/// Returns the last operator in `text` that is one of `operators` and is not in parentheses.
 fn last_outside<'a>(text: &str, operators: &[&'a str]) -> Option<(usize, &'a str)> {
     let mut open = 0;
     let mut found = None;
@@ -284,7 +287,7 @@ fn combine(left: Value, operator: &str, right: Value) -> Option<Value> {
     }
 }
 
-/// Returns how the page may write a value.
+/// Returns all texts with which the page may write a value.
 fn spellings(value: Value) -> Vec<String> {
     let units: &[(u128, &str)] = match value {
         Value::Number(_) => &[(1, ""), (1 << 10, " KiB"), (1 << 20, " MiB"), (1 << 30, " GiB")],
@@ -303,8 +306,8 @@ fn spellings(value: Value) -> Vec<String> {
     whole.map(|(unit, name)| format!("{}{name}", grouped(number / unit))).collect()
 }
 
-/// Returns how a generated cell writes a value. A duration without a unit is in seconds, or in
-/// milliseconds if it is no whole number of seconds.
+/// Returns the text with which a generated cell writes a value. A duration without a unit is
+/// written in seconds, or in milliseconds if the duration is not a whole number of seconds.
 fn written(value: Value, unit: Option<&str>) -> Option<String> {
     let unit = match (value, unit) {
         (_, Some(unit)) => format!(" {unit}"),
@@ -331,7 +334,7 @@ fn grouped(number: u128) -> String {
     text
 }
 
-/// Returns whether `text` contains this value, not as part of a longer number or word.
+/// Returns whether `text` contains this value. A part of a longer number or word does not count.
 fn has(text: &str, value: &str) -> bool {
     text.match_indices(value).any(|(at, _)| {
         let before = text[..at].chars().next_back();

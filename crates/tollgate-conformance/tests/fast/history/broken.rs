@@ -1,4 +1,4 @@
-//! Each kind of fault is found by the rule for it, which shows that the checker can fail.
+//! Tests that each fault is found by the rule for it, which shows that the checker can fail.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Refunds, Report, Rule, Workload};
@@ -11,7 +11,7 @@ const SEEDS: u64 = 5;
 /// The number of calls, enough for several windows of one caller.
 const CALLS: u64 = 1_000;
 
-/// Returns the report on one caller of the limits with these names.
+/// Returns the report on one caller that uses the limits with these names.
 fn report(fault: Fault, seed: u64, names: &[&str], refunds: Refunds) -> Report {
     let limits = Workload::limits_of_each_kind();
     let named = |limit: &Limit| names.contains(&limit.name());

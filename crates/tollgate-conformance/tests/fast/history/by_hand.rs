@@ -1,4 +1,4 @@
-//! Histories created by hand, at the boundary of what is valid.
+//! Tests with histories created by hand, at the boundary between valid and invalid histories.
 
 use tollgate_conformance::PlainHash;
 use tollgate_conformance::history::{
@@ -55,7 +55,7 @@ fn broken_rules(calls: &[Call]) -> Vec<Rule> {
 
 #[test]
 fn calls_that_overlap_may_be_reported_in_any_order() {
-    // The call that was sent first and answered last was counted in between.
+    // The call that was sent first and answered last was counted between the other two calls.
     let calls = [admitted(0, 9, 2, 5), admitted(1, 4, 3, 3), admitted(2, 5, 1, 6)];
     assert_eq!(broken_rules(&calls), []);
     let calls = [admitted(0, 3, 2, 5), admitted(4, 5, 3, 3)];
@@ -108,7 +108,7 @@ fn a_loss_ends_every_window_early_and_nothing_else_does() {
     };
     lost(2, 5).assert_sound();
     assert!(!lost(8, 9).is_sound());
-    // A call that was sent during the loss may belong to either side.
+    // A call that was sent during the loss may belong to the epoch before or after the loss.
     let during = vec![calls[0].clone(), admitted(3, 4, 1, 10), admitted(6, 7, 2, 3)];
     let losses = vec![Loss { from: 2, until: 5 }];
     History { calls: during, losses, ..History::default() }
@@ -167,8 +167,8 @@ fn units_of_the_fallback_fill_a_gap_if_nodes_charge_them_later() {
 
 #[test]
 fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
-    // Three units were used for the second charge, and not for the third: those of a call that the
-    // limit of another subject refused.
+    // Three units were used for the second charge, and not for the third charge. These are the
+    // units of a call that the limit of another subject refused.
     let other = || Subject::new([("user", Value::Clear(b"43"))], &PlainHash);
     let mut full = admitted(0, 1, QUOTA, QUOTA);
     full.charges[0].subject = other();
@@ -211,8 +211,8 @@ fn a_violation_names_the_limit_the_subject_and_both_answers() {
     }
 }
 
-/// A window that a promoted replica had not received starts again; one that it had received does
-/// not.
+/// A window that a promoted replica had not received may start again. A window that the replica had
+/// received may not.
 #[test]
 fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
@@ -228,7 +228,8 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
 }
 
-/// A promoted replica opened a window again, and then a node sent it the lost one.
+/// A promoted replica opened a window again. After that, a node sent the lost window to the
+/// replica.
 #[test]
 fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_between_did() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
@@ -253,7 +254,7 @@ fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_betwee
     assert!(judged(3, Vec::new()).contains(&Rule::Refusal), "nothing was lost");
 }
 
-/// Returns a settlement of the reservation `id`, with this result.
+/// Returns a settlement of the reservation `id` with the given reading.
 fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
     let told = Outcome::Answered(Readings::one(Reading { admission: Admission::Now, ..reading }));
     let mut call = call(issued, issued + 1, 0, told);

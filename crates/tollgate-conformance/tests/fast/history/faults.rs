@@ -1,4 +1,4 @@
-//! Stores with one fault each, and modified answers.
+//! Stores with one fault each, which change the state or the answers.
 
 use tollgate_conformance::Cells;
 use tollgate_core::algo::{
@@ -13,7 +13,7 @@ use super::at_once;
 
 pub(crate) type Answer = Result<Readings, StoreError>;
 
-/// The function that a faulty store executes instead of the correct one.
+/// The function that a faulty store executes instead of the correct function.
 pub(crate) type Fault = fn(&Cells, Timestamp, &[Charge<'_>]) -> Answer;
 
 /// A store that is correct except for one fault.
@@ -28,7 +28,8 @@ impl Store for Broken {
     }
 }
 
-/// A store that loses answers, as over a network: half of the lost calls were executed.
+/// A store that loses answers, like a store behind a faulty network. Half of the calls with a lost
+/// answer were executed.
 #[derive(Default)]
 pub(crate) struct Lossy(Cells);
 
@@ -70,8 +71,8 @@ fn is_peek(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Charge { cost: Cost::PEEK, .. })
 }
 
-/// Returns the answer of a correct store, with every reading changed by `change` if the fault
-/// occurs.
+/// Returns the answer of a correct store. If the fault occurs in this call, `change` modifies every
+/// reading.
 fn told(
     cells: &Cells,
     now: Timestamp,
@@ -214,7 +215,7 @@ pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
     })
 }
 
-/// Ends windows after half of their time, and uses another store for every second half.
+/// Ends windows after half of their length, and uses another store in every second half.
 pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let half = |charge: &Charge<'_>| now.as_millis() / (charge.limit.window().get() / 2) % 2;
     let aside = |charge: &Charge<'_>| Limit::new("aside", *charge.limit.algorithm()).unwrap();

@@ -1,4 +1,4 @@
-//! Reservations: callers that reserve, settle and crash pass the check, and each fault of
+//! Tests of the checker with reservations. Correct histories pass the check, and each fault of
 //! reservations is found.
 
 use tollgate_conformance::Cells;
@@ -34,7 +34,7 @@ fn eight_callers_that_reserve_and_die_pass() {
     }
 }
 
-/// Returns the report on one caller of the limit of this name.
+/// Returns the report on one caller that uses the limit with this name.
 fn report(fault: Fault, seed: u64, name: &str) -> Report {
     let limits = ReservingWorkload::limits_of_each_kind();
     let limits: Vec<_> = limits.into_iter().filter(|limit| limit.name() == name).collect();
@@ -180,7 +180,8 @@ fn forgets_extensions(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> 
     let Operation::Extend { id, position, .. } = charge.operation else {
         return sound(cells, now, charges);
     };
-    // The current end, because an extension never shortens.
+    // The fault sends `now` as the new end. The end stays unchanged, because an extension never
+    // shortens a reservation.
     sound(
         cells,
         now,

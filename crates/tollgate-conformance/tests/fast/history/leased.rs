@@ -1,4 +1,4 @@
-//! Histories of a limit with quota leases, created by hand.
+//! Tests with histories of a limit with quota leases, created by hand.
 
 use tollgate_conformance::history::{Allowance, Call, History, Outcome, Report, Rule};
 use tollgate_core::{
@@ -9,7 +9,8 @@ use tollgate_core::{StoredState, Timestamp};
 
 use super::by_hand::{QUOTA, RESET, admitted, call, reading};
 
-/// Returns the report on `calls` on a leased limit, of which nodes may have `leased` unused units.
+/// Returns the report on `calls` on a leased limit. Nodes may have `leased` units that they have
+/// leased and not used.
 fn judged(calls: &[Call], leased: u64) -> Report {
     let mut calls = calls.to_vec();
     for asked in calls.iter_mut().flat_map(|call| &mut call.charges) {
@@ -45,7 +46,7 @@ fn refunded(issued: u64, of: u64, cost: u64, used: u64) -> Call {
 
 #[test]
 fn what_others_have_unused_is_seen_used_up_to_its_bound() {
-    // One node leases five units and uses two of them. Another node sees all as used.
+    // One node leases five units and uses two of them. Another node reports all five units as used.
     let calls = [admitted(0, 1, 1, 1), admitted(2, 3, 2, 3), admitted(4, 5, 1, 7)];
     assert_eq!(broken_rules(&calls, 3), []);
     assert_eq!(broken_rules(&calls, 2), [Rule::Lease]);

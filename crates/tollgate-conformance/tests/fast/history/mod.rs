@@ -1,4 +1,4 @@
-//! The history checker: correct stores pass, and each fault is found.
+//! Tests of the history checker. Correct stores pass, and each fault is found.
 
 mod broken;
 mod by_hand;
@@ -16,8 +16,8 @@ use tollgate_core::Store;
 
 const CALLERS: u64 = 8;
 
-/// Returns the report on a correct `store` on which callers execute `call` concurrently, each with
-/// its number.
+/// Returns the report on a correct `store`. Several callers execute `call` concurrently, and `call`
+/// receives the number of its caller.
 fn judged<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> Report {
     let store = Recorded::new(store);
     thread::scope(|scope| {

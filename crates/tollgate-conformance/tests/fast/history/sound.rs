@@ -1,4 +1,4 @@
-//! Correct stores pass, however their callers interleave.
+//! Tests that correct stores pass, in any interleaving of their callers.
 
 use tollgate_conformance::Cells;
 use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Workload};

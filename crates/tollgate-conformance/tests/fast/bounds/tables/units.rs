@@ -1,4 +1,5 @@
-//! Units above a limit, and units that are refused although some are left.
+//! The bounds of units that are admitted above a limit, and of units that are refused although some
+//! units are left.
 
 pub(super) const ONE_PROCESS: &[&[&str]] = &[
     &["nothing fails", "0", "a limit admits its quota", "the conformance suite"],
