@@ -1,7 +1,8 @@
-//! Measures decisions over a network with a round trip and delayed packets: two nodes and two shards,
-//! with a proxy between each node and shard.
+//! Measures decisions over a network with a round trip and delayed packets. The example runs two
+//! nodes and two shards, with a proxy between each node and each shard.
 //!
-//! `cargo run --release -p tollgate-redis --example round_trip`; it needs `redis-server`.
+//! Run the example with `cargo run --release -p tollgate-redis --example round_trip`. The example
+//! needs `redis-server`.
 
 #[path = "../tests/kit/mod.rs"]
 mod kit;
@@ -97,15 +98,16 @@ async fn row(latency: Latency, rate: u32) {
     );
 }
 
-/// Returns a percentile in milliseconds.
+/// Returns the percentile `percent` of `times`, in milliseconds.
 fn percentile(times: &mut [Duration], percent: usize) -> f64 {
     times.sort_unstable();
     let place = (times.len() * percent / 100).min(times.len().saturating_sub(1));
     times.get(place).map_or(0.0, |time| time.as_secs_f64() * 1_000.0)
 }
 
-/// A thread that sleeps 1 ms at a time. How much later it wakes up is the part of the machine in the
-/// other figures: a decision that is delayed by more than its deadline allows is one of a node alone.
+/// Measures how late this machine wakes up threads, with a thread that sleeps for 1 ms at a time.
+/// The other measured times contain this delay. If the delay exceeds the deadline of a decision,
+/// the node's fallback makes the decision.
 struct MachineDelay {
     has_ended: Arc<AtomicBool>,
     delays: JoinHandle<Vec<Duration>>,

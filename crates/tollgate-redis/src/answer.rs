@@ -9,10 +9,10 @@ use crate::error::StepError;
 pub(crate) enum Answer {
     /// The readings of a job with charges.
     Readings(Readings),
-    /// The cells that a job read, in the order of the job's operations. A cell that does not count
-    /// as state is `None`.
+    /// The cells that a job read, in the order of the job's operations. `None` if the server has no
+    /// cell that is valid at the time of the job.
     CellTransfer(Vec<Option<Cell>>),
-    /// The cells of the job were joined with the stored cells.
+    /// The job joined its cells with the stored cells.
     Joined,
 }
 
@@ -20,7 +20,7 @@ impl Answer {
     /// Returns the readings of a job with charges.
     ///
     /// # Errors
-    /// [`StepError::Corrupt`] if the answer is of another kind.
+    /// [`StepError::Corrupt`] if the answer contains no readings.
     pub(crate) fn into_readings(self) -> Result<Readings, StepError> {
         match self {
             Self::Readings(readings) => Ok(readings),
@@ -31,7 +31,7 @@ impl Answer {
     /// Returns the cells of a job that reads cells.
     ///
     /// # Errors
-    /// [`StepError::Corrupt`] if the answer is of another kind.
+    /// [`StepError::Corrupt`] if the answer contains no cells.
     pub(crate) fn into_cells(self) -> Result<Vec<Option<Cell>>, StepError> {
         match self {
             Self::CellTransfer(cells) => Ok(cells),

@@ -48,14 +48,16 @@ pub struct BatcherLimits {
     pub waiting_bytes: usize,
     /// The most jobs in one call. The server serves no other client while it executes them.
     pub call: usize,
-    /// The most bytes of the jobs in one call. A larger job is sent alone.
+    /// The most bytes of the jobs in one call. A job with more bytes is sent in a call of its own.
     pub call_bytes: usize,
-    /// The time after which a call counts as overdue and no longer delays other calls. A call is on
-    /// time for at least twice the round trip.
+    /// The time after which a call in flight is overdue. An overdue call no longer delays other
+    /// calls. If twice the estimated round trip is longer than this time, a call is overdue only
+    /// after twice the round trip.
     pub overdue_after: Duration,
-    /// The longest time for which a call waits for its reply while its connection is being
-    /// replaced. The deadline of the call limits this time further. A demoted server still reports
-    /// which calls it did not execute. During this time, nothing else is sent to the shard.
+    /// The longest time that a call on a connection waits for its reply after the batcher has
+    /// started to replace the connection. The deadline of the call can end the wait earlier. The
+    /// wait is useful because a demoted server still reports which calls it did not execute. During
+    /// the wait, the batcher sends no other call to the shard.
     pub last_words: Duration,
 }
 
@@ -83,7 +85,7 @@ pub struct BatcherStatus {
     pub opened: u64,
     /// How often the batcher detected that the server's clock was set.
     pub clock_steps: u64,
-    /// The counts of calls and jobs.
+    /// The counts of calls and jobs since the batcher was opened.
     pub counts: BatcherCounts,
     /// The estimated round trip of a call, without the time for which the call waits in the
     /// batcher, the network or the server. `None` before the first reply.
@@ -92,24 +94,24 @@ pub struct BatcherStatus {
     pub last_error: Option<LinkError>,
 }
 
-/// The longest time for a decision if the caller sets none.
+/// The longest time for a decision if the caller sets no deadline.
 pub const DEFAULT_DEADLINE: Duration = Duration::from_millis(15);
 
-/// The maximum number of a batcher's calls in flight, one maximum for calls that callers send
-/// themselves, and the same one again for calls with queued jobs.
+/// The maximum number of calls in flight of one batcher. The maximum applies separately to the
+/// calls that callers send themselves and to the calls with queued jobs.
 pub(crate) const CALLS_IN_FLIGHT: usize = MAX_CONNECTIONS;
 
 /// Sends the jobs of all callers to one server.
 ///
-/// If another call may be in flight, the caller of a job sends the job at once, and no other task
-/// has to wake up. Otherwise the job is queued, and the queued jobs are sent in one call when a
-/// call ends or is overdue. A distant server has up to [`CALLS_IN_FLIGHT`] calls in flight, a near
-/// server has a single call. Each call uses a connection of its own if possible, so a delayed reply
-/// delays no other call. The server decides the jobs of a call one after the other, but may decide
-/// the calls in flight in any order.
+/// If the limits on calls in flight permit another call, the caller of a job sends the job itself
+/// at once, and no other task has to wake up. If the limits do not permit another call, the job is
+/// queued. The queued jobs are sent in one call when a call ends or is overdue. A distant server
+/// has up to [`CALLS_IN_FLIGHT`] calls in flight, a near server has a single call. Each call uses a
+/// connection of its own if possible, so a delayed reply delays no other call. The server decides
+/// the jobs of a call one after the other, but may decide the calls in flight in any order.
 ///
 /// - Every job is answered by its deadline, whatever the server does.
-/// - A job is sent again only if the server proved that it did not run.
+/// - A job is sent again only if the server proved that the job did not run.
 /// - If a caller stops waiting, its job is dropped if it has not been sent. A job that has been
 ///   sent is decided once, or the server refuses it as late.
 pub(crate) struct Batcher<C: Codec> {
@@ -123,8 +125,8 @@ pub(crate) struct Batcher<C: Codec> {
 }
 
 impl<C: Codec> Batcher<C> {
-    /// Opens a batcher to the first of `candidates` with the role `required_role`. Needs a tokio
-    /// runtime.
+    /// Opens a batcher to the first server in `candidates` that has the role `required_role`. Needs
+    /// a tokio runtime.
     pub(crate) fn start(
         candidates: Vec<Endpoint>,
         required_role: RequiredRole,
@@ -141,8 +143,8 @@ impl<C: Codec> Batcher<C> {
         )
     }
 
-    /// Opens a batcher to the first server of `members` with the role `required_role`. The batcher
-    /// moves to another server when the member list requires that. Needs a tokio runtime.
+    /// Opens a batcher to the first server of `members` that has the role `required_role`. The
+    /// batcher moves to another server when the member list requires that. Needs a tokio runtime.
     pub(crate) fn follow(
         members: Arc<Members>,
         required_role: RequiredRole,
@@ -179,9 +181,9 @@ impl<C: Codec> Batcher<C> {
         self.submit_by(Route::Any, Priority::Normal, job, deadline).await
     }
 
-    /// Submits a job like [`Self::submit`]. `route`, which may name a node of a cluster, says which
-    /// jobs may share a command with this job. `priority` says whether this job may be rejected
-    /// while charges are held back.
+    /// Submits a job like [`Self::submit`], with a route and a priority. `route` determines which
+    /// other jobs may share a command with this job. `priority` determines whether this job is
+    /// rejected while charges are held back.
     ///
     /// # Errors
     /// The errors of [`Self::submit`], and [`BatcherError::Redirected`], which is returned at once.
@@ -213,9 +215,10 @@ impl<C: Codec> Batcher<C> {
         answer.unwrap_or_else(|| Err(self.unanswered(submitted, deadline)))
     }
 
-    /// Returns a [`Slot`] if the caller may send its job itself. The caller may do so if no other
-    /// job is queued and another call may be in flight. Without a connection, the caller must queue
-    /// its job, and the driver waits for the connection on behalf of all callers.
+    /// Returns a [`Slot`] if the caller may send its job itself. The caller may send the job if no
+    /// other job is queued and the limits on calls in flight permit another call. Without a
+    /// connection, the caller must queue its job, and the [driver](Driver) waits for the connection
+    /// on behalf of all callers.
     fn slot(&self) -> Option<Slot> {
         let is_connected = self.link.circuit().circuit_state() == CircuitState::Closed;
         if is_connected && self.entry.is_empty() { self.pacing.try_begin() } else { None }
@@ -230,7 +233,7 @@ impl<C: Codec> Batcher<C> {
         })
     }
 
-    /// Returns the error for a job without an answer.
+    /// Returns the error for a job that got no answer.
     fn unanswered(&self, submitted: Progress, deadline: Instant) -> BatcherError {
         if Instant::now() < deadline {
             return BatcherError::Unavailable;
@@ -252,9 +255,9 @@ impl<C: Codec> Batcher<C> {
         }
     }
 
-    /// Holds back charges from now on: until the current replication epoch is
-    /// [released](Self::release), rejects every job that is not of [`Priority::Replay`] with
-    /// [`BatcherError::Unavailable`].
+    /// Holds back charges from now on. Until the current replication epoch is
+    /// [released](Self::release), the batcher rejects every job that does not have
+    /// [`Priority::Replay`] with [`BatcherError::Unavailable`].
     pub(crate) fn pause_until_replayed(&self) {
         self.link.histories().pause_until_replayed();
     }
@@ -265,9 +268,9 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().holds()
     }
 
-    /// Returns the priority of a job. A job that only reads decides nothing, so it is not held
-    /// back. While charges are held back, this job has the priority of replay jobs and is sent
-    /// together with them. Otherwise it has the normal priority.
+    /// Returns the priority of a job. While charges are held back, a job that only reads has the
+    /// priority of replay jobs, because such a job decides nothing. Every other job has the normal
+    /// priority.
     pub(crate) fn priority(&self, is_read_only: impl FnOnce() -> bool) -> Priority {
         if self.holds() && is_read_only() { Priority::Replay } else { Priority::Normal }
     }
@@ -277,7 +280,7 @@ impl<C: Codec> Batcher<C> {
         self.link.histories().number()
     }
 
-    /// Returns the time without a connected server before the current replication epoch began.
+    /// Returns for how long no server was connected before the current replication epoch began.
     pub(crate) fn outage(&self) -> Millis {
         self.link.histories().outage()
     }

@@ -1,4 +1,4 @@
-//! The codec of a batcher. It encodes jobs into one command and decodes the answers to the jobs
+//! The codec of a batcher, which encodes jobs into one command and decodes the answers to the jobs
 //! from the reply.
 
 use std::future::Future;
@@ -22,19 +22,19 @@ pub(crate) trait Codec: Send + Sync + 'static {
 
     /// Returns one command that executes `jobs` in their order.
     ///
-    /// If there is a `deadline`, and the server starts the command after that time of the shard's
-    /// clock, the server refuses all jobs, because no caller waits for the answers any more.
+    /// If `deadline` is set and the shard's clock has passed the deadline when the server starts
+    /// the command, the server refuses all jobs, because no caller waits for the answers any more.
     fn encode(&self, jobs: &[Self::Job], deadline: Option<Timestamp>) -> Cmd;
 
     /// Returns one answer for each of `jobs`, in their order.
     fn decode(&self, jobs: &[Self::Job], reply: Value) -> Vec<Result<Self::Answer, StepError>>;
 
     /// Returns the time that the shard's clock showed when the server replied. The reply contains
-    /// this time if the command had a deadline.
+    /// this time only if the command had a deadline.
     fn clock(&self, reply: &Value) -> Option<Timestamp>;
 
-    /// Replaces the time of each of `jobs` if the time differs too much from the shard's clock.
-    /// Called just before the jobs are encoded.
+    /// Replaces the time of each job by the time of the shard's clock, if the two times differ too
+    /// much. Called just before the jobs are encoded.
     fn retime(&self, jobs: &mut [Self::Job], shard: ClockAt);
 
     /// Returns the approximate size in bytes that `job` adds to a command.

@@ -1,4 +1,4 @@
-//! Encodes many jobs into one command, in the form that the step reads. The command contains each
+//! Encodes many jobs into one command, in the format that the step reads. The command contains each
 //! key and each limit once.
 
 mod places;
@@ -24,13 +24,13 @@ pub(crate) enum KeyCreation {
 /// Where the step stores state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Layout {
-    /// In one key for each limit and subject.
+    /// Each limit and subject has a key of its own.
     Keys,
-    /// In tables that many subjects share, where possible.
+    /// The state is stored in tables that many subjects share, if possible.
     Tables,
 }
 
-/// A command for the server.
+/// A command for the step: its keys and its argument.
 #[derive(Debug)]
 pub(crate) struct Command<'a> {
     /// Every key of the jobs. Each key occurs once.
@@ -103,7 +103,8 @@ struct Indexes<'a> {
 }
 
 impl<'a> Indexes<'a> {
-    /// Returns the index of the key called `name`, which a limit with the code `kind` uses.
+    /// Returns the index of the key called `name`. `kind` is the code of the algorithm of the limit
+    /// that uses the key.
     fn key(&mut self, name: &'a [u8], kind: u8) -> usize {
         *self.key_indexes.entry(name).or_insert_with(|| {
             self.places.push(NamedPlace { name, kind });
@@ -149,8 +150,8 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     }
 }
 
-/// Returns whether each charge of a job is on a key of its own, and all charges are by fixed
-/// windows that do not count refusals.
+/// Returns whether each charge of a job has a key of its own, and all limits of the job are fixed
+/// windows that do not count refused requests.
 fn takes_from_windows(job: &Job) -> bool {
     job.asks.len() <= MAX_TAKES
         && job.asks.iter().enumerate().all(|(index, operation)| {
@@ -240,8 +241,8 @@ fn push_number(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(&number.to_le_bytes()[..7]);
 }
 
-/// Appends `index` as four bytes. Four bytes are enough: a command with more than 2^32 keys would
-/// not fit into the server's memory.
+/// Appends `index` as four bytes. Four bytes are enough, because a command with more than 2^32 keys
+/// would not fit into the server's memory.
 fn push_index(out: &mut Vec<u8>, index: usize) {
     out.extend_from_slice(&(index as u32).to_le_bytes());
 }

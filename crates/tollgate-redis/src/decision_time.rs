@@ -11,16 +11,16 @@ use crate::offset::ShardClock;
 /// The clock that gives the time of decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
-    /// The application's clock: each call brings its time.
+    /// The application's clock. Each call contains its time.
     #[default]
     Application,
-    /// The shard's clock, estimated from the shard's replies. Until the first reply, the time that
-    /// the call brings.
+    /// The shard's clock, estimated from the shard's replies. Until the first reply, the time in
+    /// the call is used.
     Shard,
 }
 
-/// The most that the time of a waiting job may differ from the shard's clock, if the shard's clock
-/// decides.
+/// The largest difference between the time of a waiting job and the shard's clock, if the shard's
+/// clock decides. If the difference is larger, the job gets a new time.
 const SHARD_TIME_TTL: Millis = Millis::from_secs(1);
 
 /// Chooses the times of a store's jobs.
@@ -31,8 +31,7 @@ pub(crate) struct DecisionTime {
     is_checked: AtomicBool,
 }
 
-/// The time of a job, and the difference from the shard's clock at which the shard's time replaces
-/// it.
+/// The time of a job, and the largest permitted difference of this time from the shard's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct JobTime {
     /// The time of the decision.
@@ -43,7 +42,7 @@ pub(crate) struct JobTime {
 }
 
 impl From<Timestamp> for JobTime {
-    /// Returns a time that is final, because no clock replaces it.
+    /// Returns a job time that the shard's clock never replaces.
     fn from(now: Timestamp) -> Self {
         Self { now, tolerance: None }
     }
@@ -60,12 +59,14 @@ impl DecisionTime {
     }
 
     /// Returns the time of a job that was created at `begun`, when the application's clock showed
-    /// `now`. `skews` are the tolerances of the job's limits for state from the future.
+    /// `now`. `skews` contains, for each limit of the job, how far in the future stored state may
+    /// be.
     ///
-    /// The application's clock may differ from the shard's by up to half of the smallest tolerance
-    /// in `skews`. If it differs by more, the job gets the shard's time. Two nodes whose clocks
-    /// differ from the shard's clock in opposite directions then differ from each other by at most
-    /// the whole tolerance, so neither node discards state that the other node stored.
+    /// The application's clock may differ from the shard's clock by up to half of the smallest
+    /// value in `skews`. If the clocks differ by more, the job gets the shard's time. Two nodes
+    /// with clocks that differ from the shard's clock in opposite directions then differ from each
+    /// other by at most the smallest value, so neither node discards state that the other node
+    /// stored.
     pub(crate) fn of_job(
         &self,
         shard: &ShardClock,

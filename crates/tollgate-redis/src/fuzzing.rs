@@ -1,5 +1,5 @@
-//! The entry points of the fuzz targets `step_reply` and `step_command`. They are compiled only with
-//! `--cfg fuzzing`.
+//! The entry points of the fuzz targets `step_reply` and `step_command`. This module is compiled
+//! only with `--cfg fuzzing`.
 
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -15,11 +15,11 @@ use crate::job::{Job, JobCharge, Op, Rule};
 use crate::key::Keys;
 use crate::reply;
 
-/// Decodes `data` as a reply. The first bytes of `data` choose the jobs, and the other bytes are
-/// the reply to these jobs.
+/// Decodes `data` as a reply. The first four bytes of `data` choose the jobs, and the other bytes
+/// are the reply to these jobs.
 ///
 /// # Panics
-/// If a job gets no answer, or more than one.
+/// If a job gets no answer, or more than one answer.
 pub fn reply(data: &[u8]) {
     let Some((choice, reply)) = data.split_first_chunk::<4>() else { return };
     let jobs: Vec<Job> = choice.iter().map(|choice| job(*choice)).collect();
@@ -49,7 +49,7 @@ fn job(choice: u8) -> Job {
     Job { now: Timestamp::EPOCH, tolerance: None, asks: (0..choice & 3).map(charge).collect() }
 }
 
-/// A hash that shows its input.
+/// A keyed hash that returns the first 16 bytes of its input.
 struct Plain;
 
 impl KeyedHash for Plain {
@@ -60,11 +60,11 @@ impl KeyedHash for Plain {
     }
 }
 
-/// Encodes jobs that `data` chooses, lets `step` answer the keys and the argument of the command, and
-/// decodes the replies. Returns the answers as text.
+/// Encodes the jobs that `data` chooses as commands, passes the keys and the argument of each
+/// command to `step`, and decodes the replies. Returns the answers as text.
 ///
 /// # Panics
-/// If `step` returns no reply, or one that does not decode as an answer to every job.
+/// If `step` returns no reply, or a reply that does not decode as an answer to every job.
 pub fn command(
     data: &[u8],
     has_tables: bool,
@@ -90,8 +90,9 @@ pub fn command(
 /// The most jobs of one command.
 const JOBS: usize = 8;
 
-/// Returns the jobs of several commands: three bytes for each charge. The first one chooses the time,
-/// the limit and the end of a job.
+/// Returns the jobs of several commands. Nine bytes of `data` make a job, three bytes a charge. The
+/// bytes of a charge choose its limit, its operation, and its subject and amount. The first byte of
+/// a job also advances the time, and a second byte of 255 makes a job that reads cells.
 fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
     let limits = limits();
     let (mut now, mut jobs) = (Timestamp::from_millis(1_700_000_000_000), Vec::new());

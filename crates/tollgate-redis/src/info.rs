@@ -23,7 +23,7 @@ impl Info {
         Some(Self::new(text))
     }
 
-    /// Returns the value called `name`, if the server reports it.
+    /// Returns the value called `name`, or `None` if the server does not report the value.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.0.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::trim)
@@ -42,7 +42,7 @@ impl Info {
     }
 }
 
-/// Returns the part called `name` of a value such as `keys=12,expires=11`.
+/// Returns the value of the field `name` in a text such as `keys=12,expires=11`.
 #[must_use]
 pub fn part<'a>(value: &'a str, name: &str) -> Option<&'a str> {
     value.split(',').find_map(|pair| pair.split_once('=').filter(|it| it.0 == name)).map(|it| it.1)

@@ -31,7 +31,7 @@ pub struct Inspection {
     /// The server's clock during the query, in microseconds since the Unix epoch.
     pub micros: Option<u64>,
     /// The user that sent the query, as the server reports it. If the server does not report the
-    /// user, the user that the endpoint names.
+    /// user, the user in the endpoint's settings.
     pub user: Option<Box<str>>,
     /// The snapshot schedule, as `CONFIG GET save` reports it.
     pub save: Option<Box<str>>,
@@ -42,11 +42,11 @@ pub struct Inspection {
     pub loads_code: Option<bool>,
 }
 
-/// Queries the server at `endpoint` on a separate connection. This writes no key. A server of Redis
-/// 7.0 or later then has one short script in its script cache.
+/// Queries the server at `endpoint` on a separate connection. The queries write no key. On a server
+/// of Redis 7.0 or later, the queries leave one short script in the script cache.
 ///
 /// # Errors
-/// [`LinkError`] if the server did not answer within `within`, or if its answer is not that of a
+/// [`LinkError`] if the server did not answer within `within`, or if the answer is not that of a
 /// Redis server.
 pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection, LinkError> {
     let address = endpoint.to_string();
@@ -96,7 +96,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     })
 }
 
-/// Returns whether the user may load functions or scripts. For this check, sends a text that is
+/// Returns whether the user may load functions or scripts. To check that, sends a text that is
 /// neither a function nor a script. The server rejects either the user or the text.
 async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     for kind in ["FUNCTION", "SCRIPT"] {
@@ -110,7 +110,7 @@ async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bo
 }
 
 /// Returns the shortest of [`ROUND_TRIPS`] round trips, or `None` if the connection fails. The
-/// queries that follow return the error of the connection.
+/// queries after this function return the error of the connection.
 async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
     let (mut connection, mut shortest) = (connection.clone(), None);
     for _ in 0..ROUND_TRIPS {
@@ -122,7 +122,7 @@ async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
     shortest
 }
 
-/// Returns the value in a reply to `CONFIG GET` that contains one setting.
+/// Returns the value of the only setting in a reply to `CONFIG GET`.
 fn setting(reply: &Value) -> Option<Box<str>> {
     let pairs: Vec<(String, String)> = redis::from_redis_value_ref(reply).ok()?;
     pairs.into_iter().next().map(|(_, value)| value.into())

@@ -15,12 +15,12 @@ use crate::offset::{ClockAt, ClockOffset};
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
-    /// The largest difference from the shard's clock: see [`JobTime::tolerance`].
+    /// The largest permitted difference from the shard's clock. See [`JobTime::tolerance`].
     pub(crate) tolerance: Option<Millis>,
     pub(crate) asks: Box<[JobCharge]>,
 }
 
-/// One charge of a job.
+/// One charge of a job, or another operation on one limit and subject.
 #[derive(Clone, Debug)]
 pub(crate) struct JobCharge {
     /// The parameters of the limit. If the limit has a schedule, [`rule_at`](Self::rule_at) adds
@@ -39,14 +39,14 @@ pub(crate) struct Rule {
     pub(crate) counts_refused: u8,
     pub(crate) quota: u64,
     pub(crate) window: u64,
-    /// A number. The algorithm determines its meaning: the anchor or the end of the current window,
-    /// the precision, or the burst.
+    /// A parameter that depends on the algorithm: the anchor or the end of the current window, the
+    /// precision, or the burst.
     pub(crate) extra: u64,
     pub(crate) skew_max: u64,
 }
 
-/// The operation on one cell. `Cell` reads the cell. `Join` joins the bytes of another cell into
-/// the cell.
+/// The operation on one cell. `Cell` reads the stored cell. `Join` joins the stored cell with the
+/// cell that these bytes encode.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Take {
@@ -87,7 +87,8 @@ pub(crate) enum Op {
         id: ChargeId,
         until: Timestamp,
     },
-    /// Replaces a reservation by the actual `cost`. The used units may rise to at most `most`.
+    /// Replaces a reservation by the actual `cost`. The settlement may raise the used units to at
+    /// most `most`.
     Settle {
         cost: u64,
         id: ChargeId,
@@ -100,7 +101,7 @@ pub(crate) enum Op {
 }
 
 impl Job {
-    /// Creates the job that executes `charges` at `time`. `keys` gives the names of their keys.
+    /// Creates the job that executes `charges` at `time`. `keys` determines the names of the keys.
     pub(crate) fn new(keys: &Keys, time: impl Into<JobTime>, charges: &[Charge<'_>]) -> Self {
         let JobTime { now, tolerance } = time.into();
         let operation = |charge: &Charge<'_>| {
@@ -111,8 +112,8 @@ impl Job {
         Self { now, tolerance, asks: charges.iter().map(operation).collect() }
     }
 
-    /// Returns the same job with a final time. Jobs for a replica need this, because the replica's
-    /// clock must not replace the time of a job.
+    /// Returns the same job with a final time. A job for a replica needs a final time, because the
+    /// replica's clock must not replace the time of the job.
     pub(crate) fn timed(&self) -> Self {
         Self { tolerance: None, ..self.clone() }
     }
@@ -163,8 +164,8 @@ impl JobCharge {
     }
 
     /// Returns the parameters for a decision at `now`, the job's time when the job is sent. This
-    /// may be another time than that at which the job was created, because the shard's time may
-    /// have replaced it.
+    /// time may differ from the time at which the job was created, because the shard's time may
+    /// have replaced the job's time.
     pub(crate) fn rule_at(&self, now: Timestamp) -> Rule {
         let Some(schedule) = self.schedule else { return self.rule };
         let end = schedule.window_at(now).end.as_millis();
@@ -175,7 +176,7 @@ impl JobCharge {
 impl Rule {
     /// The smallest `extra` that the step reads as the end of a scheduled window.
     const FIRST_SCHEDULED_END: u64 = 2;
-    /// The code of a fixed window.
+    /// The code of the algorithm `fixed_window`.
     pub(crate) const FIXED_WINDOW: u8 = 1;
 
     fn new(limit: &Limit) -> Self {
@@ -239,7 +240,7 @@ impl Op {
 }
 
 impl Op {
-    /// Shifts the times of this operation that were computed from the job's time.
+    /// Shifts the times in this operation that were computed from the job's time.
     fn shift(&mut self, offset: ClockOffset) {
         match self {
             Self::Reserve { until, .. } | Self::Extend { until, .. } => {

@@ -25,8 +25,8 @@ const MAX_CLEAR_SUBJECT_BYTES: usize = 512;
 ///
 /// `<subject>` is the keyed hash of the subject's encoding. If the limit reveals its subjects,
 /// `<subject>` is the subject in clear text, and all characters but letters, digits and `. _ - : /
-/// @` are escaped. The part in braces is the hash tag for clusters: all limits of one subject share
-/// a slot, and no client can choose the slot.
+/// @` are escaped. The text in braces is the hash tag for clusters. All limits of one subject have
+/// the same hash tag and therefore share a slot, and no client can choose the slot.
 ///
 /// With a [`Tag`], the names are `tg1:<limit>:<subject>{<tag>}`. `<tag>` is the keyed hash of a
 /// part of the subject. If `<tag>` covers the whole subject, `<subject>` is left out.
@@ -40,10 +40,11 @@ pub struct Keys {
 /// Subjects with the same tag share a cluster slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
-    /// The first pair of a name and a value. Limits on `token` and on `token, route` share a slot.
+    /// The first pair of a name and a value. For example, limits on `token` and limits on `token,
+    /// route` share a slot.
     #[default]
     First,
-    /// The pair with this name. For subjects without such a pair, the first pair.
+    /// The pair with this name. If a subject has no such pair, the first pair.
     Dimension(Box<str>),
     /// The whole subject. Limits on different parts of a subject are in different slots.
     Whole,
@@ -64,15 +65,15 @@ impl Keys {
         self
     }
 
-    /// Returns the same naming scheme, which adds a hash tag to every key: the keyed hash of the
-    /// part of its subject that `tag` selects.
+    /// Returns the same naming scheme with a hash tag in every key. The hash tag is the keyed hash
+    /// of the part of the subject that `tag` selects.
     #[must_use]
     pub fn with_tag(mut self, tag: Tag) -> Self {
         self.tag = Some(tag);
         self
     }
 
-    /// Returns the cluster slot of the keys of `subject`. Without a [`Tag`], this is the slot of
+    /// Returns the cluster slot of the keys of `subject`. Without a [`Tag`], returns the slot of
     /// the keys that do not reveal the subject.
     pub(crate) fn slot(&self, subject: &Subject) -> Slot {
         let mut tag = String::with_capacity(22);
@@ -80,7 +81,8 @@ impl Keys {
         Slot::of(tag.as_bytes())
     }
 
-    /// Appends the subject: in clear text if its limit reveals its subjects, otherwise as a hash.
+    /// Appends the subject in clear text if `reveal` selects that, and as a hash in every other
+    /// case.
     fn push_subject(&self, name: &mut String, reveal: Reveal, subject: &Subject) {
         let begin = name.len();
         if reveal == Reveal::Clear {
@@ -94,9 +96,9 @@ impl Keys {
         }
     }
 
-    /// Returns the `SCAN` pattern for the keys of `limit` with subjects that begin with the name
-    /// `dimension` and with a value that begins with `value`. If `value` is empty, the pattern
-    /// matches all revealed subjects.
+    /// Returns the `SCAN` pattern for the keys of `limit` with certain subjects in clear text: the
+    /// first name of the subject is `dimension`, and the first value begins with `value`. If
+    /// `value` is empty, the pattern matches all subjects in clear text.
     pub(crate) fn pattern(&self, limit: &Limit, (dimension, value): (&str, &[u8])) -> String {
         let mut pattern = String::from(PREFIX);
         pattern.push(':');
@@ -116,7 +118,8 @@ impl Keys {
         pattern
     }
 
-    /// Returns the subject of the key called `name`, if the name reveals it.
+    /// Returns the subject of the key called `name`, if the name contains the subject in clear
+    /// text.
     pub(crate) fn revealed_subject(&self, name: &[u8]) -> Option<Subject> {
         let name = std::str::from_utf8(name).ok()?;
         let subject = match self.tag {
@@ -130,8 +133,8 @@ impl Keys {
         self.tag.as_ref().map_or_else(|| subject.as_bytes(), |tag| tag.part_of(subject))
     }
 
-    /// Returns the name of the key of `limit` for `subject`. Two pairs of a limit and a subject
-    /// never have the same name.
+    /// Returns the name of the key of `limit` for `subject`. Different pairs of a limit and a
+    /// subject have different names.
     #[must_use]
     pub fn name(&self, limit: &Limit, subject: &Subject) -> Box<[u8]> {
         let limit_name = limit.name();
@@ -164,7 +167,7 @@ impl Keys {
     }
 }
 
-/// The form in which a name contains its subject.
+/// How a name contains its subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reveal {
     /// The name contains the subject in clear text.

@@ -2,11 +2,11 @@
 //! trip.
 //!
 //! [`Redis`] is a [`Store`](tollgate_core::Store) on one server. The step is written in Lua, in
-//! `src/step`, and computes the same integers as [`tollgate_core::decide()`]. It runs as a function
-//! on servers that support functions, otherwise as a script ([`StepRuntime`]).
+//! `src/step`, and computes the same integers as [`tollgate_core::decide()`]. The step runs as a
+//! function on servers that support functions, and as a script on other servers ([`StepRuntime`]).
 //!
-//! [`RedisShard`] is the store for production. It sends calls that wait for the same server as a
-//! batch, answers each call by its deadline whatever the server does, and reconnects to lost
+//! [`RedisShard`] is the store for production. The store sends calls that wait for the same server
+//! as a batch, answers each call by its deadline whatever the server does, and reconnects to lost
 //! servers.
 
 mod answer;

@@ -1,4 +1,4 @@
-//! Lists the subjects that keys contain in clear text, one step at a time.
+//! Lists the subjects that keys contain in clear text. Each call scans some of the keys.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use tollgate_core::{Limit, StoreError, Subject};
 use crate::key::Keys;
 use crate::link::{Link, Phase};
 
-/// The number of keys that a server scans in one step of a listing. One step blocks the server for
+/// The number of keys that a server scans in one call of a listing. One call blocks the server for
 /// a fraction of a millisecond.
 pub const KEYS_PER_LIST_STEP: usize = 500;
 
@@ -19,28 +19,28 @@ pub const KEYS_PER_LIST_STEP: usize = 500;
 pub struct ListFilter<'s> {
     /// The limit of the keys that are listed.
     pub limit: &'s Limit,
-    /// The name of the first subject that the limit counts by.
+    /// The first name in the subjects that are listed, such as `user`.
     pub dimension: &'s str,
-    /// The first bytes of the value of `dimension`.
+    /// The prefix of the value of `dimension`. An empty prefix selects all subjects.
     pub prefix: &'s [u8],
 }
 
-/// The result of one step of a listing.
+/// The result of one call of a listing.
 #[derive(Debug)]
 pub struct ListPage {
     /// The subjects that were found. While the server resizes its key table, a subject may be found
     /// repeatedly.
     pub subjects: Vec<Subject>,
-    /// The cursor of the next step. `None` at the end of the listing.
+    /// The cursor for the next call. `None` at the end of the listing.
     pub next: Option<u64>,
 }
 
-/// The reason why a step of a listing failed.
+/// The reason why a call of a listing failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListError {
     /// The server's access rules do not permit the user to list keys.
     NotPermitted,
-    /// The server did not answer.
+    /// The server cannot be reached, or did not answer in time.
     Store(StoreError),
 }
 
@@ -65,8 +65,8 @@ impl std::error::Error for ListError {
     }
 }
 
-/// Scans some keys of the server that `link` is connected to. The scan starts at `cursor`; 0 is the
-/// beginning.
+/// Scans some keys of the server that `link` is connected to. The scan starts at `cursor`. The
+/// cursor 0 selects the beginning.
 pub(crate) async fn list(
     link: &Link,
     keys: &Keys,

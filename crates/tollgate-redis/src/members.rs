@@ -1,4 +1,5 @@
-//! The servers of a shard, and which of them may be charged.
+//! The member list of a shard: its servers, and the reports that determine which server may be
+//! charged.
 
 mod data_loss;
 mod primary_election;
@@ -21,35 +22,35 @@ use crate::connection::{Endpoint, LinkError, ServerReport};
 
 /// The information about a shard's servers that all connections of the shard share.
 ///
-/// When one connection detects a promotion, no connection charges the old primary any more.
+/// When one connection detects a promotion, the other connections no longer charge the old primary.
 #[derive(Debug)]
 pub(crate) struct Members {
     election: Mutex<PrimaryElection>,
     view: watch::Sender<MembersView>,
-    /// A value that changes when the roles of all servers must be queried at once.
+    /// A number that changes when the roles of all servers must be queried at once.
     inquiries: watch::Sender<u64>,
     losses: DataLossMonitor,
-    /// The reason why no server is known, if there is no known server.
+    /// The reason why the list contains no server. `None` while a server is known.
     trouble: Mutex<Option<LinkError>>,
 }
 
 /// The current information about the servers of a shard.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MembersView {
-    /// All servers.
+    /// All servers of the shard.
     pub(crate) servers: Arc<[Endpoint]>,
     /// The addresses of the servers.
     addresses: Arc<[Box<str>]>,
     /// The address of the primary that a trusted vote of sentinels names.
     primary: Option<Box<str>>,
-    /// The servers that must not be charged, because another server replaced them. Each has the
-    /// address of its successor.
+    /// The servers that must not be charged, because another server replaced them. Maps the address
+    /// of each such server to the address of its successor.
     deposed: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// The servers that report the role of a primary and are not chosen. Each has the address of
-    /// the chosen server.
+    /// The servers that report the role of a primary and are not chosen. Maps the address of each
+    /// such server to the address of the chosen server.
     outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// The servers that have neither answered nor failed to answer since the start. One of them may
-    /// have the counters, so no server is charged until this set is empty.
+    /// The servers that have neither answered nor failed to answer since the start. One of these
+    /// servers may have the counters, so no server is charged until this set is empty.
     unasked: Arc<BTreeSet<Box<str>>>,
 }
 
@@ -59,7 +60,8 @@ impl MembersView {
         Self { servers: servers.into(), addresses, ..Self::default() }
     }
 
-    /// Returns whether the server at `address` may be charged if it is the primary.
+    /// Returns whether the server at `address` may be charged, provided that the server is the
+    /// primary.
     pub(crate) fn permits(&self, address: &str) -> bool {
         let is_chosen =
             !self.deposed.contains_key(address) && !self.outranked.contains_key(address);
@@ -85,8 +87,9 @@ impl Members {
     }
 
     /// Creates a member list of `servers` for a shard without sentinels. If several servers report
-    /// the role of a primary, the mark of the shard selects one of them. If the marks are equal,
-    /// the order of `servers` selects one. No server is charged until each server was queried once.
+    /// the role of a primary, the [mark](crate::connection::EpochMark) of the shard selects one of
+    /// them. If the marks are equal, the first of these servers in `servers` is selected. No server
+    /// is charged until each server was queried once.
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {
@@ -97,8 +100,8 @@ impl Members {
         members
     }
 
-    /// Creates a member list without servers. The given number of configured sentinels will name
-    /// the servers.
+    /// Creates a member list without servers for a shard with this number of configured sentinels.
+    /// The sentinels will name the servers.
     pub(crate) fn with_sentinels(sentinels: usize, limits: &LinkLimits) -> Arc<Self> {
         Self::new(Vec::new(), sentinels, limits)
     }
@@ -118,7 +121,8 @@ impl Members {
         self.view.subscribe()
     }
 
-    /// Returns whether the server at `address` may be charged if it is the primary.
+    /// Returns whether the server at `address` may be charged, provided that the server is the
+    /// primary.
     pub(crate) fn permits(&self, address: &str) -> bool {
         self.view.borrow().permits(address)
     }
@@ -164,13 +168,13 @@ impl Members {
         let _ = self.view().wait_for(|view| view.unasked.is_empty()).await;
     }
 
-    /// Returns the reachable servers that report the role of a primary.
+    /// Returns the addresses of the reachable servers that report the role of a primary.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.election.lock().reachable_leaders(Instant::now())
     }
 
-    /// Returns the epoch to write on a server when nodes move to it from another server. Returns
-    /// `None` if the mark of the shard does not choose the primary.
+    /// Returns the epoch to write on a server after nodes have moved to the server from another
+    /// server. Returns `None` if the mark of the shard does not choose the primary.
     pub(crate) fn next_epoch(&self) -> Option<u64> {
         self.election.lock().next_epoch()
     }
@@ -196,7 +200,7 @@ impl Members {
         }
     }
 
-    /// Sets the servers of the list to the servers that the sentinels name.
+    /// Replaces the servers of the list by the servers that the sentinels name.
     pub(crate) fn has_servers(&self, servers: Vec<Endpoint>) {
         let mut named: Vec<(String, Endpoint)> =
             servers.into_iter().map(|server| (server.to_string(), server)).collect();
@@ -221,7 +225,7 @@ impl Members {
         *self.trouble.lock() = Some(trouble);
     }
 
-    /// Returns the reason why there is no server to connect to.
+    /// Returns the reason why the list contains no server. Returns `None` while a server is known.
     pub(crate) fn error(&self) -> Option<LinkError> {
         self.trouble.lock().clone()
     }

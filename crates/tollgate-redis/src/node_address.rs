@@ -15,8 +15,8 @@ pub struct NodeAddress {
 }
 
 impl NodeAddress {
-    /// Creates an address. Returns `None` unless `host` is a name or an IP address and `port` is
-    /// not 0.
+    /// Creates an address. Returns `None` if `host` is not a name or an IP address, or if `port` is
+    /// 0.
     pub(crate) fn new(host: &str, port: u16) -> Option<Self> {
         let is_of_a_name = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:".contains(&byte);
         let is_host = (1..=MAX_HOST_BYTES).contains(&host.len()) && host.bytes().all(is_of_a_name);
@@ -31,8 +31,8 @@ impl NodeAddress {
         }
     }
 
-    /// Parses `host:port`. If the host is empty or `?`, it is the host of the node that sent the
-    /// text, `told_by`.
+    /// Parses `host:port`. If the host is empty or `?`, the address gets the host `told_by`, the
+    /// host of the node that sent the text.
     pub(crate) fn read(text: &str, told_by: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { told_by } else { host };
@@ -51,7 +51,8 @@ impl NodeAddress {
         self.port
     }
 
-    /// Returns an endpoint for this address. The user and the certificates are those of `like`.
+    /// Returns an endpoint for this address. The endpoint has the user and the certificates of
+    /// `like`.
     pub(crate) fn endpoint(&self, like: Option<&Endpoint>) -> Endpoint {
         let tls = like.and_then(|like| match &like.address {
             Address::Tcp { tls, .. } => tls.clone(),

@@ -12,7 +12,7 @@ const DRIFT_PER_SECOND: i64 = 600;
 
 const MICROS_PER_MILLI: i64 = 1_000;
 
-/// An estimate of the shard's clock: an interval that contains its time.
+/// An estimate of the shard's clock: an interval that contains the time of the clock.
 ///
 /// If a reply contains a time, the shard read its clock after the call was sent and before the
 /// reply arrived. Each such reply bounds the shard's clock from both sides (Cristian 1989). The
@@ -21,7 +21,7 @@ const MICROS_PER_MILLI: i64 = 1_000;
 /// then on only the new reply counts.
 ///
 /// The estimate is relative to this process's monotonic clock, so setting this machine's wall clock
-/// does not affect it.
+/// does not affect the estimate.
 #[derive(Debug, Default)]
 pub(crate) struct ShardClock {
     bounds: Mutex<Option<Bounds>>,
@@ -31,9 +31,9 @@ pub(crate) struct ShardClock {
 /// The information of one reply about the shard's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reading {
-    /// A time not later than the server's reading of its clock.
+    /// A time at or before the time at which the server read its clock.
     pub sent: Instant,
-    /// A time not earlier than the server's reading of its clock.
+    /// A time at or after the time at which the server read its clock.
     pub received: Instant,
     /// The lower bound of the clock's value, in microseconds since the Unix epoch.
     pub earliest: i64,
@@ -44,8 +44,8 @@ pub(crate) struct Reading {
 /// The offset of the shard's clock from another clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockOffset {
-    /// The estimated offset in milliseconds. It is negative if the shard's clock is behind the
-    /// other clock.
+    /// The estimated offset in milliseconds. The offset is negative if the shard's clock is behind
+    /// the other clock.
     pub millis: i64,
     /// The largest error of the estimated offset, in milliseconds.
     pub uncertainty: u64,
@@ -61,7 +61,8 @@ struct Bounds {
 }
 
 impl Reading {
-    /// Returns the reading of a clock that showed `time`. This clock shows whole milliseconds.
+    /// Returns the reading of a clock that showed `time`, for a clock that shows whole
+    /// milliseconds.
     pub(crate) fn of_millis(sent: Instant, received: Instant, time: Timestamp) -> Self {
         let earliest = signed(time.as_millis()).saturating_mul(MICROS_PER_MILLI);
         Self { sent, received, earliest, latest: earliest + MICROS_PER_MILLI - 1 }
@@ -88,17 +89,17 @@ impl ShardClock {
         });
     }
 
-    /// Replaces the estimate, because another server answers from now on. `reading` is that
-    /// server's first reading.
+    /// Replaces the estimate, because another server answers from now on. `reading` is the first
+    /// reading of that server's clock.
     ///
-    /// This is one step. A decision therefore never finds the clock unknown between two servers.
+    /// The replacement is atomic, so a decision never finds the clock unknown between two servers.
     pub(crate) fn begin(&self, reading: Option<Reading>) {
         *self.bounds.lock() = reading.map(Bounds::from_reading);
     }
 
     /// Returns the last millisecond of the shard's clock that has certainly passed by `deadline`. A
-    /// command is not late if it starts while the shard's clock shows at most this millisecond.
-    /// Returns `None` before the first reply.
+    /// command is not late if the command starts while the shard's clock shows at most this
+    /// millisecond. Returns `None` before the first reply.
     pub(crate) fn deadline(&self, deadline: Instant) -> Option<Timestamp> {
         let bounds = (*self.bounds.lock())?.moved(deadline);
         Some(millis(bounds.low / MICROS_PER_MILLI - 1))
@@ -117,8 +118,8 @@ impl ShardClock {
         Some(self.at(at)?.ahead_of(now))
     }
 
-    /// Returns the estimate of the shard's clock at `at`, for comparisons with many times. Returns
-    /// `None` before the first reply.
+    /// Returns the estimate of the shard's clock at `at`, for comparison with several times of
+    /// another clock. Returns `None` before the first reply.
     pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
         Some(ClockAt((*self.bounds.lock())?.moved(at)))
     }
@@ -149,14 +150,14 @@ impl ClockAt {
 }
 
 impl ClockOffset {
-    /// Returns whether the two clocks differ by at most `tolerance` even with the largest error of
-    /// the estimate.
+    /// Returns whether the two clocks differ by at most `tolerance` even if the estimate has its
+    /// largest error.
     #[must_use]
     pub const fn is_within(&self, tolerance: Millis) -> bool {
         self.millis.unsigned_abs().saturating_add(self.uncertainty) <= tolerance.get()
     }
 
-    /// Returns the shard's time when the other clock shows `now`.
+    /// Returns the time of the shard's clock when the other clock shows `now`.
     #[must_use]
     pub const fn shift(&self, now: Timestamp) -> Timestamp {
         Timestamp::from_millis(now.as_millis().saturating_add_signed(self.millis))

@@ -1,9 +1,9 @@
-//! Random numbers for delays and names. No decision depends on them.
+//! Random numbers for delays and names. No decision depends on these numbers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// Returns a random number. In a simulation, returns the next number that follows from the seed of
-/// the simulation.
+/// Returns a random number. In a simulation, returns the next number of the sequence that the seed
+/// of the simulation determines.
 pub(crate) fn random() -> u64 {
     #[cfg(feature = "simulation")]
     if let Some(number) = tollgate_link::simulation::draw() {

@@ -24,10 +24,10 @@ pub enum Redirect {
         /// The node that receives the slot.
         to: NodeAddress,
     },
-    /// The slot is being moved, and only a part of the job's keys is on the node that redirected
-    /// the job.
+    /// The slot is being moved, and the node that redirected the job has only some of the job's
+    /// keys.
     TryAgain,
-    /// The cluster does not serve the slot.
+    /// The cluster does not serve the slot now.
     Down,
 }
 

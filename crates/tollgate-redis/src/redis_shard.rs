@@ -1,4 +1,4 @@
-//! The store for one shard. A batcher sends its calls, and each call has a deadline.
+//! The store for one shard. A batcher sends the calls of the store, and each call has a deadline.
 
 mod cells;
 mod listing;
@@ -22,8 +22,8 @@ use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 
-/// The shortest deadline that a read divides between a replica and the primary. Each of them gets
-/// half of the deadline.
+/// The shortest deadline that a read-only call divides between a replica and the primary. The
+/// replica and the primary each get half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Limits in one shard: a primary, and replicas that may be promoted.
@@ -33,10 +33,10 @@ const SHARED_FROM: Duration = Duration::from_millis(10);
 /// not charged after its deadline: the server compares the deadline with its own clock, and rejects
 /// commands that arrive later.
 ///
-/// Read-only calls are answered by replicas if [`ShardSettings::reads`] selects that. The data of a
-/// replica may be some seconds old ([`LAG_MAX`](crate::LAG_MAX)), but a replica evaluates it at the
-/// time of the call. So a window that has ended counts as ended on a replica too. Only the primary
-/// charges.
+/// Replicas answer read-only calls if [`ShardSettings::reads`] selects replicas. The data of a
+/// replica may be some seconds old ([`LAG_MAX`](crate::LAG_MAX)), but a replica evaluates the data
+/// at the time of the call. So a window that has ended counts as ended on a replica too. Only the
+/// primary charges.
 #[derive(Debug)]
 pub struct RedisShard {
     shard: Shard<StepCodec>,
@@ -75,10 +75,10 @@ impl RedisShard {
         self
     }
 
-    /// Compares the application's clock with the shard's from now on: a call whose time differs
-    /// from the shard's by more than half of a limit's [`skew_max`](tollgate_core::Limit::skew_max)
-    /// is decided by the shard's time. Do not use this setting if the caller chooses the times of
-    /// its calls freely.
+    /// From now on, compares the time of each call with the shard's clock. If a call's time differs
+    /// from the shard's clock by more than half of a limit's
+    /// [`skew_max`](tollgate_core::Limit::skew_max), the shard's clock decides the call. Do not use
+    /// this setting if the caller chooses the times of its calls freely.
     ///
     /// If the user may send `TIME` to the server, no call is sent before the shard's clock is
     /// known.
@@ -86,10 +86,10 @@ impl RedisShard {
         self.time.check();
     }
 
-    /// Returns the same store, which holds back charges after the primary's replication epoch
+    /// Returns the same store, which holds back charges after the primary's replication epoch has
     /// changed, for example in a failover. Charges are rejected until the new epoch is
-    /// [released](ReplicationEpochs::release). In the meantime, missing charges can be joined. The
-    /// first epoch must be released too. Read-only calls are never held back.
+    /// [released](ReplicationEpochs::release). The first epoch must be released too. Until the
+    /// release, missing charges can be replayed. Read-only calls are never rejected.
     #[must_use]
     pub fn with_paused_epochs(self) -> Self {
         self.shard.primary().pause_until_replayed();
@@ -99,27 +99,27 @@ impl RedisShard {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// If the primary is not connected after the time `within`, the reason for that. The store
-    /// continues to connect.
+    /// [`LinkError`] with the reason, if the primary is not connected after the time `within`. The
+    /// store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         self.shard.ready(within).await
     }
 
-    /// Returns the form in which the step runs in the primary.
+    /// Returns how the step runs in the primary: as a module, a function or a script.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.shard.primary().codec().runtime()
     }
 
     /// Returns the status of the batchers. The batcher to the primary is the first. The batchers to
-    /// the replicas that serve reads follow. Their order is the order of the settings, or the order
-    /// of their addresses if sentinels name them.
+    /// the replicas that serve reads follow, in the order of the settings. If sentinels name the
+    /// replicas, the order is the order of their addresses.
     #[must_use]
     pub fn status(&self) -> Vec<BatcherStatus> {
         self.shard.status()
     }
 
-    /// Returns how often lost counters were detected since the store was opened, and the reason of
+    /// Returns how often lost counters were detected since the store was opened, and the cause of
     /// the last loss. After each loss, some or all windows started again. A loss that happens while
     /// no primary is connected is detected at the next connection.
     #[must_use]
@@ -128,8 +128,8 @@ impl RedisShard {
     }
 
     /// Returns the reachable servers that report themselves as primary. If the shard has several
-    /// servers and more than one of them is returned, the shard is split. All nodes charge the same
-    /// one of these servers, and the counters of the others are lost.
+    /// servers and this function returns more than one of them, the shard is split: all nodes
+    /// charge the same primary, and the counters of the other primaries are lost.
     #[must_use]
     pub fn primaries(&self) -> Vec<String> {
         self.shard.leaders()
@@ -165,13 +165,14 @@ impl RedisShard {
             return answer.into_readings().map_err(BatcherError::Step);
         }
         let priority = batcher.priority(|| job.is_read_only());
-        // The replica did not answer. It has charged nothing, and half of the time has passed.
+        // The replica did not answer. The replica has charged nothing, and half of the time has
+        // passed.
         let answer = batcher.submit_by(Route::Any, priority, job, begun + within).await?;
         answer.into_readings().map_err(BatcherError::Step)
     }
 
-    /// Returns the time of a job on `limits` that is created when the application's clock shows
-    /// `now`.
+    /// Returns the time for a job on `limits`. The job is created when the application's clock
+    /// shows `now`.
     fn time<'l>(
         &self,
         now: Timestamp,
@@ -189,9 +190,10 @@ impl Store for RedisShard {
     }
 }
 
-/// A replication epoch ends with a promotion or a restart. The epoch continues when a connection is
-/// replaced, and also when keys are deleted, because the deletion may be intended. If the user may
-/// not send `INFO` to the primary, each connection counts as a new epoch.
+/// A replication epoch ends with a promotion or a restart of the primary. The epoch continues when
+/// a connection is replaced. The epoch also continues when keys are deleted, because the deletion
+/// may be intended. If the user may not send `INFO` to the primary, each connection counts as a new
+/// epoch.
 impl ReplicationEpochs for RedisShard {
     fn history(&self) -> u64 {
         self.shard.primary().history()

@@ -18,7 +18,7 @@ const LATE: u8 = 1;
 const FULL: u8 = 1;
 const REFUSED: u8 = 2;
 const REPEATED: u8 = 3;
-/// The flag of a reading after which its reserved units and its added units follow.
+/// The flag of a reading that is followed by its reserved units and its added units.
 const MORE: u8 = 1;
 
 /// Returns the time that the server's clock showed when the server answered. The reply contains
@@ -29,7 +29,7 @@ pub(crate) fn clock(reply: &[u8]) -> Option<Timestamp> {
     take_number(&mut rest).filter(|millis| *millis > 0).map(Timestamp::from_millis)
 }
 
-/// Returns one answer for each of `jobs`. If the reply is invalid, every answer is
+/// Decodes the answers to `jobs`, one answer for each job. If the reply is invalid, every answer is
 /// [`StepError::Corrupt`].
 pub(crate) fn decode(jobs: &[Job], reply: &[u8]) -> Vec<Result<Answer, StepError>> {
     answers(jobs, reply).unwrap_or_else(|| vec![Err(StepError::Corrupt); jobs.len()])
@@ -65,7 +65,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     (rest.is_empty() && run.jobs == 0).then_some(answers)
 }
 
-/// Decodes the answer to a job that is not part of a run.
+/// Decodes the answer to a job that shares its answer with no other job.
 fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     if Window::begins_with(*rest.first()?) {
         return take_window_readings(job, rest, Outcome::Admitted).map(Answer::Readings).map(Ok);
@@ -78,7 +78,8 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     }
 }
 
-/// Decodes the answers to the charges of a job. All charges of the job are of the same kind.
+/// Decodes the answers to the charges of a job. A job contains either only reads of cells, only
+/// joins of cells, or only other operations.
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
     let mut asks = job.asks.iter();
     match job.asks.first()?.op {
@@ -100,7 +101,8 @@ fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option
     (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
 
-/// The rest of an answer that several jobs share, which charge the same window one after the other.
+/// The remaining part of an answer that several jobs share. These jobs charge the same window one
+/// after the other.
 #[derive(Default)]
 struct Run {
     jobs: u64,
@@ -217,7 +219,7 @@ mod tests {
         let bytes = reply(DECIDED, &[&window[..], &[REFUSED], full, &twice].concat());
         let impossible = reply(DECIDED, &[&[REFUSED], &window[..]].concat());
         assert_eq!(decode(&[job(1)], &impossible)[0].as_ref().unwrap_err(), &StepError::Corrupt);
-        // The fourth job has no charges. It is between two jobs that share an answer.
+        // The fourth job has no charges. The jobs before and after it share an answer.
         let jobs = [job(1), job(1), job(1), job(0), job(1), job(1)];
         let used: Vec<_> = decode(&jobs, &bytes)
             .into_iter()
@@ -227,7 +229,7 @@ mod tests {
         let at = Admission::At(Timestamp::from_millis(1_700_000_000_123));
         let (first, refused) = (Some((1, Admission::Now)), Some((1, at)));
         assert_eq!(used, [first, refused, first, None, refused, refused]);
-        // There are fewer or more jobs than the answer contains.
+        // These lists have fewer or more jobs than the answer contains.
         for jobs in [&jobs[..5], &[job(1), job(1), job(1), job(1), job(1), job(1)]] {
             assert_eq!(decode(jobs, &bytes)[0].as_ref().unwrap_err(), &StepError::Corrupt);
         }

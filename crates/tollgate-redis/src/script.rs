@@ -1,4 +1,4 @@
-//! The source of the step, as a function and as a script for a server.
+//! The source of the step, for its use as a function or a script in a server.
 
 mod load;
 
@@ -12,14 +12,14 @@ pub(crate) use load::RuntimeInfo;
 
 use crate::command::{Command, KeyCreation, Layout};
 
-/// The form in which the step runs in a server.
+/// How the step runs in a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StepRuntime {
     /// The server module `tollgate`, with the same keys and values as the function and the script.
     Module,
     /// The server module `tollgate`, with tables that many subjects share.
     Tables,
-    /// A function. The server stores and replicates it. Redis 7.0 and later and Valkey support
+    /// A function, which the server stores and replicates. Redis 7.0 and later and Valkey support
     /// functions.
     Function,
     /// A script. The server may drop the script from its cache, and then the script is loaded
@@ -28,7 +28,7 @@ pub enum StepRuntime {
 }
 
 impl StepRuntime {
-    /// Returns where the step stores state if it runs in this form.
+    /// Returns where the step stores state if it runs in this way.
     pub(crate) const fn layout(self) -> Layout {
         match self {
             Self::Tables => Layout::Tables,
@@ -48,40 +48,41 @@ impl fmt::Display for StepRuntime {
     }
 }
 
-/// The forms in which the step may run in a server.
+/// The ways in which the step may run in a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuntimeChoice {
-    /// The module if the server has loaded it, otherwise a function if the server supports
-    /// functions, otherwise a script. These forms use the same keys and values.
+    /// The module if the server has loaded the module. On other servers, a function if the server
+    /// supports functions, and a script if not. The module, the function and the script use the
+    /// same keys and values.
     #[default]
     Best,
     /// Only the module, with tables that many subjects share. A server without the module is not
-    /// used. The other forms of the step cannot read the state in tables. In a Redis Cluster, this
-    /// choice is the same as `Best`.
+    /// used. Functions and scripts cannot read the state in tables. In a Redis Cluster, this choice
+    /// is the same as `Best`.
     Tables,
     /// Only a function. A server is not used if it has no functions, or if it does not permit the
-    /// user to call them.
+    /// user to call functions.
     Function,
-    /// A script, whatever the server supports.
+    /// Only a script, even if the server supports functions.
     Script,
 }
 
 /// The commands that run the step for jobs that only read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadVerb {
-    /// `FCALL_RO` or `EVALSHA_RO`. Servers have these commands since Redis 7.0. They are used if
-    /// the user may call them.
+    /// `FCALL_RO` or `EVALSHA_RO`, which Redis 7.0 introduced. These commands are used if the user
+    /// may call them.
     ReadOnly,
-    /// The same commands as for jobs that write.
+    /// The commands that are also used for jobs that write.
     Plain,
 }
 
 /// Whether a call may write to the server's keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// The call may change keys. The value says whether the call may also create keys.
+    /// The call may change keys. The value determines whether the call may also create keys.
     Write(KeyCreation),
-    /// The call only reads. So the call also runs on replicas, and on servers without free memory
+    /// The call only reads. Such a call also runs on replicas, and on servers without free memory
     /// or disk space.
     Read(ReadVerb),
 }
@@ -89,12 +90,12 @@ pub(crate) enum Access {
 /// The step of this version of Tollgate.
 pub(crate) static STEP: LazyLock<Step> = LazyLock::new(Step::new);
 
-/// Returns the library of functions that nodes of this version call, as the argument of `FUNCTION
-/// LOAD`.
+/// Returns the library of functions that nodes of this version call. The text is the argument of
+/// `FUNCTION LOAD`.
 ///
-/// A node loads the library itself if its user has the permission. Otherwise, an administrator must
-/// load the library into each primary before nodes of this version start. The libraries of other
-/// versions stay in the server.
+/// A node loads the library itself if its user has the permission. Without the permission, an
+/// administrator must load the library into each primary before nodes of this version start. The
+/// libraries of other versions stay in the server.
 #[must_use]
 pub fn function_library() -> &'static str {
     &STEP.library
@@ -114,7 +115,7 @@ pub(crate) struct Step {
     script_hash: String,
 }
 
-/// The parts of the source. Each part comes after the parts that it depends on.
+/// The source of the step. Each file comes after the files that it depends on.
 const SOURCE: &str = concat!(
     include_str!("step/numbers.lua"),
     include_str!("step/fixed_window.lua"),

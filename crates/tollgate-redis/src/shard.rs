@@ -21,7 +21,7 @@ use replica_pool::ReplicaPool;
 /// The servers that answer read-only calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
-    /// The replicas that keep up with the primary answer, in rotation. If no replica answers, the
+    /// The replicas that keep up with the primary answer in rotation. If no replica answers, the
     /// primary answers.
     #[default]
     Replicas,
@@ -32,13 +32,13 @@ pub enum ReadFrom {
 /// The settings of a shard: its servers and the limits of its connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// The source of the shard's servers.
+    /// The source of the addresses of the shard's servers.
     pub topology: Topology,
     /// The servers that answer read-only calls.
     pub reads: ReadFrom,
-    /// The limits of each batcher.
+    /// The limits of each batcher's queue and calls.
     pub batcher: BatcherLimits,
-    /// The timeouts of each link.
+    /// The timeouts of the connections.
     pub link: LinkLimits,
     /// The role in which the shard is opened.
     pub client_role: ClientRole,
@@ -70,11 +70,11 @@ impl ShardSettings {
     }
 }
 
-/// How one of several primaries is chosen if none of them has taken over from another.
+/// How one of several primaries is chosen if no primary has taken over from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PrimaryChoice {
-    /// If no sentinels name the primary, the shard's mark chooses. If the marks are equal, the
-    /// order of the configuration chooses.
+    /// If no sentinels name the primary, the shard's [mark](crate::connection::EpochMark) chooses.
+    /// If the marks are equal, the order of the configuration chooses.
     ByMark,
     /// Only the roles of the servers choose, because the nodes of a cluster agree on one primary.
     ByRole,
@@ -84,14 +84,14 @@ pub(crate) enum PrimaryChoice {
 ///
 /// The servers report which of them is the primary. Each server is queried for its role when a
 /// connection to it is opened. If the shard has several servers, each server is also queried twice
-/// per heartbeat. If two servers report themselves as primary, [`Members`] selects the server that
-/// is charged.
+/// per heartbeat interval. If two servers report themselves as primary, [`Members`] selects the
+/// server that is charged.
 #[derive(Debug)]
 pub(crate) struct Shard<C: Codec> {
     members: Arc<Members>,
     primary: Batcher<C>,
     replicas: ReplicaPool<C>,
-    /// Queries the roles of the servers. `None` if there is only one server.
+    /// The task that queries the roles of the servers. `None` if there is only one server.
     _discovery: Option<ServerDiscovery>,
     _sentinels: Option<SentinelWatch>,
 }
@@ -166,8 +166,8 @@ impl<C: Codec> Shard<C> {
     /// Waits until the primary is connected.
     ///
     /// # Errors
-    /// If the primary is not connected after the time `within`, the reason for that. The shard
-    /// continues to connect.
+    /// [`LinkError`] with the reason, if the primary is not connected after the time `within`. The
+    /// shard continues to connect.
     pub(crate) async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let link = self.primary.link();
         timeout(within, link.up()).await.map_err(|_| {
@@ -189,8 +189,8 @@ impl<C: Codec> Shard<C> {
     }
 
     /// Returns the status of the batchers. The batcher to the primary is the first. The batchers to
-    /// the replicas that serve reads follow. Their order is the order of the settings, or the order
-    /// of their addresses if sentinels name them.
+    /// the replicas that serve reads follow, in the order of the settings. If sentinels name the
+    /// replicas, the order is the order of their addresses.
     pub(crate) fn status(&self) -> Vec<BatcherStatus> {
         std::iter::once(self.primary.status()).chain(self.replicas.status()).collect()
     }
@@ -201,13 +201,13 @@ impl<C: Codec> Shard<C> {
         self.members.losses().keep_at(key);
     }
 
-    /// Returns the reachable servers that report themselves as primary. Unless there is a fault,
-    /// this is one server.
+    /// Returns the reachable servers that report themselves as primary. Without a fault, there is
+    /// one such server.
     pub(crate) fn leaders(&self) -> Vec<String> {
         self.members.leaders()
     }
 
-    /// Returns how often counters were lost, and the reason of the last loss.
+    /// Returns how often counters were lost, and the cause of the last loss.
     pub(crate) fn losses(&self) -> (u64, Option<DataLoss>) {
         self.members.losses().totals()
     }

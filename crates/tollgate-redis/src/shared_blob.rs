@@ -11,8 +11,8 @@ use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
 
 use crate::link::{Link, Phase};
 
-/// A script that compares the version of a document and, if it is the expected one, replaces the
-/// document and its version. The script needs only permissions that the step also needs.
+/// A script that replaces a document and its version, if the stored version is the expected
+/// version. The script needs only permissions that the step also needs.
 static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local kept = redis.call('MGET', KEYS[1])[1]
@@ -37,8 +37,8 @@ impl BlobKeys {
         Self { version: key("version"), document: key("document") }
     }
 
-    /// Returns the version of the document without its content. The version is empty if there is no
-    /// document.
+    /// Returns the version of the document without its content. The version is empty if the
+    /// document does not exist.
     pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version);
@@ -83,7 +83,7 @@ impl BlobKeys {
     }
 }
 
-/// Sends a query over the link's current connection.
+/// Sends a query over the link's current connection, and waits for at most [`BLOB_DEADLINE`].
 async fn within<T>(
     link: &Link,
     ask: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,

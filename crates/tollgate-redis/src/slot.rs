@@ -20,9 +20,10 @@ impl Slot {
         Self(crc16(tag(key).unwrap_or(key)) % SLOTS)
     }
 
-    /// Returns a hash tag for this slot: the smallest number that, as decimal text, has this slot.
+    /// Returns a hash tag that selects this slot: the smallest number with a decimal text in this
+    /// slot.
     pub(crate) fn tag(self) -> String {
-        // The hashes of numbers are evenly spread, so one of the first 200,000 or so numbers has
+        // The hashes of numbers are evenly spread, so one of the first 200,000 numbers or so is in
         // this slot.
         let mut numbers = (0_u64..).map(|number| number.to_string());
         numbers.find(|tag| Self(crc16(tag.as_bytes()) % SLOTS) == self).unwrap_or_default()
@@ -44,8 +45,8 @@ fn tag(key: &[u8]) -> Option<&[u8]> {
     (length > 0).then(|| &rest[..length])
 }
 
-/// Returns the CRC-16/XMODEM of `bytes`: polynomial 0x1021, initial value zero, neither reflected
-/// nor inverted, as the cluster specification requires.
+/// Returns the CRC-16/XMODEM of `bytes`, as the cluster specification requires: polynomial 0x1021,
+/// initial value zero, without reflection and inversion.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes
         .iter()
@@ -84,7 +85,7 @@ mod tests {
 
     #[test]
     fn keys_are_in_the_slots_that_servers_say() {
-        // These are the slots that `CLUSTER KEYSLOT` returns.
+        // `CLUSTER KEYSLOT` returns these slots.
         for (key, slot) in [
             ("foo", 12_182),
             ("bar", 5_061),

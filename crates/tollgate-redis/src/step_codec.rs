@@ -1,4 +1,4 @@
-//! The codec of the step. It encodes jobs into commands, and decodes replies into readings.
+//! The codec of the step, which encodes jobs into commands and decodes replies into readings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -20,8 +20,8 @@ use crate::script::{
     is_without_module,
 };
 
-/// After a server reported that it is out of memory, this number of commands create no keys. The
-/// command after them tries again to create keys.
+/// The number of commands that create no keys after a server reported that it is out of memory. The
+/// next command tries again to create keys.
 const TIGHT_COMMANDS: u32 = 64;
 
 /// The codec for the step in one server.
@@ -29,17 +29,17 @@ const TIGHT_COMMANDS: u32 = 64;
 pub(crate) struct StepCodec {
     choice: RuntimeChoice,
     client_role: ClientRole,
-    /// The form of the step in the server, and its commands for reads. The codecs of the server's
+    /// How the step runs in the server, and the commands for reads. The codecs of the server's
     /// replicas share this value.
     ways: Arc<AtomicRuntimeInfo>,
-    /// If the server is a replica, the form of the step in its primary.
+    /// If the server is a replica, how the step runs in its primary.
     primary: Option<Arc<AtomicRuntimeInfo>>,
     tight_commands_left: AtomicU32,
 }
 
 impl StepCodec {
     /// Creates a codec for a server that is not connected yet. Until [`Codec::load`], the codec
-    /// uses the script form of the step.
+    /// uses the step as a script.
     pub(crate) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
         let (ways, tight_commands_left) = (Arc::default(), AtomicU32::new(0));
         Self { choice, client_role, ways, primary: None, tight_commands_left }
@@ -50,7 +50,7 @@ impl StepCodec {
         Self { primary: Some(Arc::clone(&self.ways)), ..Self::new(self.choice, self.client_role) }
     }
 
-    /// Returns the form in which the step runs in the server.
+    /// Returns how the step runs in the server: as a module, a function or a script.
     pub(crate) fn runtime(&self) -> StepRuntime {
         self.ways.get().map_or(StepRuntime::Script, |ways| ways.runs)
     }
@@ -121,7 +121,7 @@ impl Codec for StepCodec {
         let ways = match (&self.primary, self.client_role) {
             (None, ClientRole::ReadWrite) => STEP.load(connection, self.choice).await?,
             (None, ClientRole::ReadOnly) => STEP.predict(connection, self.choice).await?,
-            // A replica has the step if its primary has the step. The check of the primary is
+            // A replica has the step if its primary has the step, so the check of the primary is
             // enough.
             (Some(_), ClientRole::ReadOnly) => return Ok(()),
             (Some(primary), ClientRole::ReadWrite) => {

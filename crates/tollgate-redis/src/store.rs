@@ -18,7 +18,7 @@ use crate::step_codec::StepCodec;
 /// of the call was executed.
 const MAX_SENDS: usize = 8;
 
-/// Limits in one server. The step in the server decides each call.
+/// Limits in one Redis or Valkey server. The step in the server decides each call.
 ///
 /// The store is exact: a call is one command and one round trip, is atomic in the server, and
 /// returns the same integers as [`tollgate_core::decide()`].
@@ -30,10 +30,10 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Creates a store on `connection` and loads the step if the server does not have it.
+    /// Creates a store on `connection` and loads the step if the server does not have the step.
     ///
     /// # Errors
-    /// The server's error, if the step can run in none of the forms that `choice` permits.
+    /// The server's error, if the step can run in no way that `choice` permits.
     pub async fn new(
         mut connection: MultiplexedConnection,
         keys: Keys,
@@ -44,7 +44,7 @@ impl Redis {
         Ok(Self { connection, codec, keys })
     }
 
-    /// Returns the form in which the step runs in the server.
+    /// Returns how the step runs in the server: as a module, a function or a script.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.codec.runtime()

@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use super::BatcherError;
 use super::route::{Priority, Route};
 
-/// A job with less time than this before its deadline is not sent. The batcher knows the shard's
-/// clock to two milliseconds at best, so the shard would refuse the job as late.
+/// The shortest time before its deadline at which a job is still sent. The batcher knows the
+/// shard's clock to two milliseconds at best, so the shard would refuse a job with less time as
+/// late.
 const TOO_LATE_TO_SEND: Duration = Duration::from_millis(2);
 
 /// The most times that one job may be sent, including the first time. The deadline of the job
@@ -49,14 +50,13 @@ impl<A> Waiter<A> {
         self.priority == other.priority && self.route.joins(other.route)
     }
 
-    /// Returns whether the caller still waits, and has enough time before its deadline for sending
-    /// the job to be useful.
+    /// Returns whether the caller still waits and the job can still be executed before its
+    /// deadline.
     fn waits(&self, now: Instant) -> bool {
         !self.answer.is_closed() && self.deadline.saturating_duration_since(now) > TOO_LATE_TO_SEND
     }
 
-    /// Sends the answer to the caller. If the caller no longer waits, the answer is dropped
-    /// intentionally.
+    /// Sends the answer to the caller. If the caller no longer waits, the answer is dropped.
     fn complete(self, answer: Result<A, BatcherError>) {
         let _ = self.answer.send(answer);
     }
@@ -93,8 +93,8 @@ impl<J, A> Batch<J, A> {
         self.jobs.is_empty()
     }
 
-    /// Returns the earliest deadline of the jobs. After that time, the caller of one job no longer
-    /// waits for the result.
+    /// Returns the earliest deadline of the jobs. After that time, at least one caller no longer
+    /// waits.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).min()
     }
@@ -140,8 +140,9 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Splits the batch into parts. The jobs of a part may share a command and keep their original
-    /// order. For a server that has every key, jobs of the same priority form one part.
+    /// Splits the batch into several batches. The jobs of each batch may share a command and keep
+    /// their original order. If one server stores every key, all jobs of the same priority are in
+    /// one batch.
     pub(super) fn into_parts(self) -> Vec<Self> {
         let Some(first) = self.waiters.first() else { return Vec::new() };
         if self.len() == 1 || self.waiters.iter().all(|waiter| waiter.joins(first)) {
@@ -164,12 +165,12 @@ impl<J, A> Batch<J, A> {
         parts
     }
 
-    /// Returns the route of the jobs, which is the same for all of them.
+    /// Returns the route of the jobs. All jobs have the same route.
     pub(super) fn route(&self) -> Route {
         self.waiters.first().map_or(Route::Any, |waiter| waiter.route)
     }
 
-    /// Returns the priority of the jobs, which is the same for all of them.
+    /// Returns the priority of the jobs. All jobs have the same priority.
     pub(super) fn priority(&self) -> Priority {
         self.waiters.first().map_or(Priority::Normal, |waiter| waiter.priority)
     }
@@ -187,8 +188,9 @@ impl<J, A> Batch<J, A> {
         }
     }
 
-    /// Sends each waiter its answer, except the waiters for an answer that is an error for which
-    /// `again` returns true. Returns the jobs of these waiters.
+    /// Delivers `answers` to the waiters of the jobs, in the order of the jobs. If an answer is an
+    /// error for which `again` returns true, the waiter gets no answer, and its job is returned to
+    /// be sent again.
     pub(super) fn complete_each(
         self,
         answers: impl IntoIterator<Item = Result<A, BatcherError>>,
@@ -209,8 +211,8 @@ impl<J, A> Batch<J, A> {
 mod tests {
     use super::*;
 
-    /// Splits jobs with these routes into parts, and returns the numbers of the jobs in each part.
-    /// The first job has the number 0.
+    /// Splits jobs with these routes into batches, and returns the indexes of the jobs in each
+    /// batch.
     fn parts(routes: &[Route]) -> Vec<Vec<usize>> {
         let usual: Vec<_> = routes.iter().map(|route| (*route, Priority::Normal)).collect();
         parts_by_priority(&usual)

@@ -18,7 +18,7 @@ pub(super) enum Call {
 }
 
 impl Call {
-    /// Creates a call of these commands. Each command has the route of its jobs.
+    /// Creates a call that consists of `commands`. Each command comes with the route of its jobs.
     pub(super) fn of(commands: impl ExactSizeIterator<Item = (Route, Cmd)>) -> Self {
         let mut commands = commands.peekable();
         if commands.len() == 1
@@ -29,7 +29,7 @@ impl Call {
         let (mut several, mut replies, mut answers) = (redis::pipe(), 0, Vec::new());
         for (route, command) in commands {
             if route == Route::Asking {
-                // `ASKING` applies to the one command that follows it.
+                // `ASKING` applies only to the next command.
                 several.cmd("ASKING");
                 replies += 1;
             }

@@ -2,18 +2,18 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the batcher was opened.
+/// The counts of calls and jobs since the batcher was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BatcherCounts {
-    /// The calls that were sent.
+    /// The number of calls that were sent.
     pub calls: u64,
-    /// The jobs in these calls. A job that was sent twice counts twice.
+    /// The number of jobs in the calls that were sent. A job that was sent twice counts twice.
     pub jobs: u64,
-    /// The jobs that the server refused as late and that the batcher sent again.
+    /// The number of jobs that the server refused as late and that the batcher sent again.
     pub late: u64,
-    /// The jobs that were rejected because the queue was full.
+    /// The number of jobs that were rejected because the queue was full.
     pub overloaded: u64,
-    /// The jobs that had no answer at their deadline.
+    /// The number of jobs that had no answer at their deadline.
     pub timed_out: u64,
 }
 

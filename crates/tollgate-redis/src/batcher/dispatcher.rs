@@ -1,4 +1,4 @@
-//! The dispatcher: sends a batcher's calls to the server and reacts to the replies.
+//! The dispatcher, which sends a batcher's calls to the server and reacts to the replies.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -31,14 +31,14 @@ pub(super) struct Dispatcher<C: Codec> {
     counters: Arc<Counters>,
     last_words: Duration,
     /// The generation of the newest connection that was found to be unusable. Older connections are
-    /// not used either.
+    /// unusable too.
     left: AtomicU64,
     pacing: Arc<Pacing>,
     /// The last time at which the step was loaded because the server had lost the step.
     loaded: Mutex<Option<Instant>>,
 }
 
-/// The result of a call.
+/// The result of sending a call and waiting for its replies.
 enum Outcome {
     /// The server replied to each command, possibly with errors.
     Replies(Vec<RedisResult<Value>>),
@@ -50,16 +50,16 @@ enum Outcome {
     Disconnected,
 }
 
-/// The conclusion from an error reply.
+/// The reaction that an error reply requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorClass {
-    /// Nothing was executed. This server cannot serve now. Another server may be able to serve, or
+    /// The server executed nothing and cannot serve now. Another server may be able to serve, or
     /// this server may be able to serve soon.
     Unfit,
     /// The connection is closed. It is unknown which jobs were executed.
     Ended,
     /// The server rejects the call, and would reject the same call again. It is unknown which jobs
-    /// were executed.
+    /// the server executed.
     Refused,
 }
 
@@ -140,8 +140,9 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// Returns the parts that may be sent now. While charges are held back until a failover replay
-    /// has finished, the jobs of all other parts get an error.
+    /// Returns the batches that may be sent now. While charges are held back until a failover
+    /// replay has finished, only batches with [`Priority::Replay`] may be sent. The jobs of the
+    /// other batches then get an error.
     fn unpaused(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
         if !self.link.histories().holds() {
             return parts;
@@ -154,8 +155,8 @@ impl<C: Codec> Dispatcher<C> {
         ahead
     }
 
-    /// Returns the connection to use. If a connection is being opened, waits for it, until `last`
-    /// at most.
+    /// Returns the connection to use. If a connection is being opened, waits for the connection,
+    /// until `last` at most.
     async fn connection(
         &self,
         phases: &mut watch::Receiver<Phase>,
@@ -235,9 +236,9 @@ impl<C: Codec> Dispatcher<C> {
         outcome
     }
 
-    /// Delivers the answers. Returns the jobs that the server refused as late although their
-    /// callers still wait. The server refuses such a job if another job in the call had an earlier
-    /// deadline, or if the shard's clock was set.
+    /// Delivers the answers in `reply` to the callers of `batch`. Returns the jobs that the server
+    /// refused as late although their callers still wait. The server refuses such a job if another
+    /// job in the call had an earlier deadline, or if the shard's clock was set.
     fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
         let answers = self.codec.decode(batch.jobs(), reply).into_iter();
         let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
@@ -250,8 +251,8 @@ impl<C: Codec> Dispatcher<C> {
         again
     }
 
-    /// Reacts to an error reply. Returns the jobs that were not executed, as far as the error reply
-    /// proves that.
+    /// Reacts to an error reply to `batch`. Returns the jobs for which the error proves that the
+    /// server did not execute them.
     async fn fail(
         &self,
         connection: &Connection,
@@ -302,8 +303,9 @@ impl<C: Codec> Dispatcher<C> {
         }
     }
 
-    /// Loads the step into the server, unless another call has loaded it since `sent`. If several
-    /// calls find that the step is missing, one of them loads the step, and the others wait.
+    /// Loads the step into the server, unless another call has loaded the step since `sent`. If
+    /// several calls find that the step is missing, one call loads the step, and the other calls
+    /// wait.
     async fn load(&self, connection: &Connection, sent: Instant) {
         let mut loaded = self.loaded.lock().await;
         if loaded.is_some_and(|at| sent < at) {

@@ -46,8 +46,8 @@ impl<C: Codec> Driver<C> {
         }
     }
 
-    /// Sends `batch`. If only one call may be in flight, waits until this call has ended or is
-    /// overdue. Otherwise, returns at once.
+    /// Sends `batch`. If the round trip permits only one call in flight, waits until this call has
+    /// ended or is overdue. If more calls are permitted, returns at once.
     async fn send(&mut self, batch: Jobs<C>, mut slot: Slot) {
         let dispatcher = Arc::clone(&self.dispatcher);
         let mut call = Box::pin(async move { dispatcher.dispatch(batch).await });

@@ -10,17 +10,18 @@ use tokio::time::{Instant, timeout};
 use super::CALLS_IN_FLIGHT;
 use super::sync::{AtomicU64, AtomicUsize};
 
-/// The round trip time for each call that may be in flight without a wait: a longer round trip
-/// permits more calls. If the round trip is shorter than twice this time, one call is in flight at
-/// a time. That call carries the jobs that were queued during the previous call.
+/// The round trip time that permits one call in flight without a wait. The number of permitted
+/// calls is the estimated round trip divided by this time. If the round trip is shorter than twice
+/// this time, one call is in flight at a time. Each call carries the jobs that were queued during
+/// the previous call.
 const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 
-/// The maximum number of calls in flight that are sent without a wait. Further calls are spread
-/// over the round trip. If all calls were sent at once, the next job would have to wait for a whole
-/// round trip.
+/// The maximum number of calls in flight that are sent without a wait. Further calls, up to
+/// [`CALLS_IN_FLIGHT`], are spread over the round trip. If all calls were sent at once, the next
+/// job would have to wait for a whole round trip.
 const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 
-/// The weight of a call that took longer than the estimated round trip: the estimate moves by a
+/// The divisor for a call that took longer than the estimated round trip: the estimate moves by a
 /// 32nd of the difference. A shorter call replaces the estimate, because only the shortest calls
 /// did not wait in the network or in the server.
 const LONGER_CALL_SHARE: u64 = 32;
@@ -28,11 +29,11 @@ const LONGER_CALL_SHARE: u64 = 32;
 /// The calls of a batcher that are in flight. Decides whether another call may be sent.
 #[derive(Debug)]
 pub(super) struct Pacing {
-    /// [`overdue_after`](super::BatcherLimits::overdue_after).
+    /// The value of [`overdue_after`](super::BatcherLimits::overdue_after) in the batcher's limits.
     overdue_after: Duration,
-    /// Calls in flight that are not overdue.
+    /// The number of calls in flight that are not overdue.
     on_time: AtomicUsize,
-    /// Calls in flight that were sent by the callers of their jobs.
+    /// The number of calls in flight that were sent by the callers of their jobs.
     by_callers: AtomicUsize,
     /// Wakes the driver when a call that is not overdue ends or becomes overdue.
     ended: Notify,
@@ -43,7 +44,7 @@ pub(super) struct Pacing {
     round_trip: AtomicU64,
 }
 
-/// The permission for one call in flight. When the slot is dropped, another call may use the room.
+/// The permission for one call in flight. When the slot is dropped, another call may begin.
 #[derive(Debug)]
 pub(super) struct Slot {
     pacing: Arc<Pacing>,
@@ -79,7 +80,7 @@ impl Pacing {
     /// Waits until another call may be sent, but at most for the time after which a call is
     /// overdue.
     ///
-    /// The limit on calls in flight keeps their number low. Correctness does not depend on this
+    /// The limit on calls in flight keeps the load low, and correctness does not depend on the
     /// limit. So the driver does not wait longer if a caller does not poll its call or if the
     /// server is slow.
     pub(super) async fn begin(self: &Arc<Self>) -> Slot {
@@ -130,7 +131,8 @@ impl Pacing {
         usize::try_from(calls).unwrap_or(AT_ONCE).clamp(1, AT_ONCE)
     }
 
-    /// Returns the time between two calls beyond the number that is sent without a wait.
+    /// Returns the shortest time between two calls if more than [`Self::allowed`] calls are in
+    /// flight.
     fn spacing(&self) -> Duration {
         let calls = u32::try_from(CALLS_IN_FLIGHT - AT_ONCE).unwrap_or(1);
         self.overdue_after.max(self.round_trip().unwrap_or_default() / calls)
@@ -186,7 +188,7 @@ impl Drop for Slot {
     }
 }
 
-/// Returns whole microseconds, rounded down.
+/// Converts `time` to whole microseconds, rounded down.
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
@@ -224,7 +226,8 @@ mod tests {
         assert!(slots.iter().all(Option::is_some));
     }
 
-    /// In a version that sent all these calls at once, the next job waited for a whole round trip.
+    /// Guards against the sending of all these calls at once, after which the next job would wait
+    /// for a whole round trip.
     #[tokio::test]
     async fn further_calls_are_spread_over_the_round_trip() {
         let pacing = pacing(Duration::from_millis(400));

@@ -20,18 +20,19 @@ struct Item<C: Codec> {
     waiter: Waiter<C::Answer>,
 }
 
-/// The sending side of the queue.
+/// The sender of the queue.
 pub(super) struct QueueSender<C: Codec> {
     items: Sender<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: BatcherLimits,
 }
 
-/// The receiving side of the queue, which returns batches.
+/// The receiver of the queue, which returns batches.
 pub(super) struct QueueReceiver<C: Codec> {
     items: Receiver<Item<C>>,
-    /// The first job of the next batch, if it is already taken from the channel: because
-    /// [`wait`](Self::wait) received the job, or because the job did not fit into the last batch.
+    /// The first job of the next batch, if the job was already received from the channel.
+    /// [`wait`](Self::wait) receives this job, and a job that does not fit into the last batch is
+    /// kept here too.
     held: Option<Item<C>>,
     bytes: Arc<AtomicUsize>,
     limits: BatcherLimits,

@@ -1,19 +1,19 @@
 //! The rules for which jobs may share a command.
 
-/// The route of a job to its server. The route also says which jobs may share a command with the
-/// job.
+/// The way in which a job is sent to its server. The route determines which other jobs may share a
+/// command with the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// The job may share a command with any other job of this route: the server has every key.
+    /// The server stores every key. The job may share a command with any other job of this route.
     #[default]
     Any,
     /// The job may share a command only with jobs of the same slot. A cluster node rejects commands
     /// with keys of several slots.
     Slot(u16),
-    /// The job is sent in a command of its own, because the slot is being moved to another node.
+    /// The job is sent in a command of its own, because its slot is being moved to another node.
     /// Both nodes reject a command if some of its keys have been moved and others have not.
     Alone,
-    /// The job is sent in a command of its own, after `ASKING`, because the slot is being moved to
+    /// The job is sent in a command of its own, after `ASKING`, because its slot is being moved to
     /// this node.
     Asking,
 }

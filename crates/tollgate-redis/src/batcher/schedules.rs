@@ -1,7 +1,7 @@
-//! Tests in which several threads use the queue and the slots of one batcher, in many orders of
-//! their steps.
+//! Tests in which several threads use the queue and the slots of one batcher, with many
+//! interleavings of the threads.
 //!
-//! `shuttle` chooses the orders. This module compiles only with `--cfg shuttle`:
+//! `shuttle` chooses the interleavings. This module compiles only with `--cfg shuttle`:
 //!
 //! ```sh
 //! RUSTFLAGS="--cfg shuttle" cargo test --profile schedules -p tollgate-redis --lib schedules
@@ -26,11 +26,11 @@ use crate::codec::{Codec, Remedy};
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
-/// The number of orders of the threads' steps that each test tries.
+/// The number of interleavings of the threads that each test tries.
 const SCHEDULES: usize = 20_000;
 
-/// A codec with numbers as jobs. The size of a job in bytes is its number. The tests queue these
-/// jobs and do not send them.
+/// A codec for jobs that are numbers. The number of a job is also the size of the job in bytes. The
+/// tests queue these jobs and do not send them.
 struct Sizes;
 
 impl Codec for Sizes {

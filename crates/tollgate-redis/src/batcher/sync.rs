@@ -1,5 +1,5 @@
-//! The atomic counters that threads share. With `--cfg shuttle`, these types are those of the crate
-//! `shuttle`, which runs the threads of the tests in `schedules` in chosen orders.
+//! The atomic counters that threads share. With `--cfg shuttle`, the types come from the crate
+//! `shuttle`, which chooses how the threads of the tests in `schedules` interleave.
 
 #[cfg(shuttle)]
 pub(super) use shuttle::sync::atomic::{AtomicU64, AtomicUsize};

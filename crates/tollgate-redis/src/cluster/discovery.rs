@@ -24,12 +24,12 @@ const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 const MAX_PROBES: usize = 3;
 
 /// The number of consecutive discoveries that must return an older epoch than the known epoch
-/// before the older layout is accepted. So many older answers mean that the cluster was created
+/// before the older layout is accepted. This many older answers mean that the cluster was created
 /// again. Fewer older answers are ignored, because they may come from nodes that were cut off from
 /// the cluster.
 const MAX_STALE_PROBES: u32 = 5;
 
-/// The known layout of a cluster. The store and the discovery task share it.
+/// The known layout of a cluster, which the store and the discovery task share.
 #[derive(Debug)]
 pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
@@ -43,12 +43,12 @@ pub(super) struct SharedMap {
     choice: RuntimeChoice,
 }
 
-/// The result of discovery.
+/// The result of the discoveries so far.
 #[derive(Clone, Debug)]
 enum MapState {
     /// No result yet. Callers wait, within their deadlines.
     Pending,
-    /// No node answered.
+    /// No node answered the discovery.
     Unavailable,
     /// The last discovered cluster layout. This layout stays in use even if later discoveries fail.
     Map(Arc<SlotMap>),
@@ -99,20 +99,21 @@ impl SharedMap {
         self.last_error.lock().clone()
     }
 
-    /// Requests a discovery soon. Called when the slot map was wrong or a node does not answer.
+    /// Requests that a discovery starts soon. Called when the slot map was wrong or a node does not
+    /// answer.
     pub(super) fn request_refresh(&self) {
         self.news.notify_one();
     }
 
-    /// Requests a discovery soon, as [`Self::request_refresh`] does. This discovery queries `node`
-    /// first.
+    /// Requests that a discovery starts soon, as [`Self::request_refresh`] does. This discovery
+    /// queries `node` first.
     pub(super) fn request_refresh_from(&self, node: &NodeAddress) {
         *self.named.lock() = Some(node.clone());
         self.request_refresh();
     }
 
-    /// Returns a group of its own for `node`, which is in no group of the slot map. Returns `None`
-    /// if there are too many groups of this kind.
+    /// Returns the importing group of `node`, which is a node in no group of the slot map. The
+    /// group contains no other node. Returns `None` if there are too many importing groups.
     pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
         let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
         self.importing_groups.ask(node, || self.open(&alone))
@@ -122,7 +123,7 @@ impl SharedMap {
         Group::open(layout, &self.settings, self.choice)
     }
 
-    /// Replaces the slot map by a map of `layout`. Groups that have not changed keep their
+    /// Replaces the slot map by the map of `layout`. Groups that have not changed keep their
     /// connections.
     fn learn(&self, layout: &Layout) {
         let before = self.current();
@@ -158,9 +159,9 @@ impl Discovery {
         Self { known, epoch: 0, older: 0, turn: 0 }
     }
 
-    /// Runs discoveries forever. A discovery starts soon after a request, but at most one starts
-    /// every [`REFRESH_AT_MOST_EVERY`]. Without a request, a discovery starts after the refresh
-    /// time of the settings.
+    /// Runs discoveries forever. A discovery starts soon after a request, but two discoveries start
+    /// at least [`REFRESH_AT_MOST_EVERY`] apart. Without a request, a discovery starts after the
+    /// refresh time of the settings.
     pub(super) async fn run(mut self) {
         let refresh = self.known.settings.refresh;
         loop {

@@ -22,7 +22,7 @@ pub enum ClusterError {
     Layout {
         /// The node's address.
         address: String,
-        /// The problem with the layout.
+        /// The reason why the layout is not usable.
         problem: LayoutError,
     },
     /// A node's answer is older than an answer that was received before.

@@ -1,4 +1,4 @@
-//! A primary of a cluster, together with its replicas.
+//! A group: a primary of a cluster, together with its replicas.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use crate::topology::Topology;
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
-    /// The slot of the key that shows a loss of data. This key is lost only together with the other
-    /// keys of the group.
+    /// The slot of the generation key, by which a loss of data is detected. If this key is missing,
+    /// the other keys of the group are lost too.
     witness: Mutex<Option<Slot>>,
 }
 
@@ -59,7 +59,8 @@ impl Group {
         group
     }
 
-    /// Sets the slots of the group. One of these slots contains the key that shows a loss of data.
+    /// Sets the slots of the group. One of these slots contains the generation key, by which a loss
+    /// of data is detected.
     pub(super) fn keeps(&self, slots: &[RangeInclusive<u16>]) {
         let mut witness = self.witness.lock();
         let is_kept = |slot: Slot| slots.iter().any(|range| range.contains(&slot.number()));
@@ -99,7 +100,7 @@ impl Group {
     }
 
     /// Returns the batcher to a replica that answers. Returns `None` if replicas do not serve reads
-    /// or none of them answers.
+    /// or no replica answers.
     pub(super) fn replica(&self) -> Option<Arc<Batcher<NodeCodec>>> {
         self.shard.replica()
     }
@@ -108,7 +109,7 @@ impl Group {
         &self.shard
     }
 
-    /// Returns the form in which the step runs in the primary.
+    /// Returns how the step runs in the primary: as a module, a function or a script.
     pub(super) fn runtime(&self) -> StepRuntime {
         self.primary().codec().runtime()
     }

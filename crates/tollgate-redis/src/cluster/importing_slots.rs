@@ -9,15 +9,15 @@ use tokio::time::Instant;
 use super::group::Group;
 use crate::node_address::NodeAddress;
 
-/// The most nodes of this kind at a time. A server can cause a connection to each of them with a
-/// redirect.
+/// The most groups in [`ImportingGroups`] at a time. A node can cause a connection to each of these
+/// groups by a redirect, so the limit bounds the connections.
 const MAX_IMPORTING_GROUPS: usize = 64;
 
-/// A node that has not been called for this time is dropped.
+/// The time without a call after which an importing group is dropped.
 const IDLE_MAX: Duration = Duration::from_secs(60);
 
 /// The groups of nodes that are in no known layout, such as a node that is about to get its first
-/// slot. Each group consists of one such node.
+/// slot. Each group consists of a single node.
 #[derive(Debug, Default)]
 pub(super) struct ImportingGroups(Mutex<Vec<ImportingGroup>>);
 
@@ -49,8 +49,8 @@ impl ImportingGroups {
         Some(group)
     }
 
-    /// Removes and returns a group for which `fits` returns true. Returns `None` if there is no
-    /// such group.
+    /// Removes and returns a group for which `fits` returns true. Returns `None` if `fits` returns
+    /// true for no group.
     pub(super) fn admit(&self, fits: impl Fn(&Group) -> bool) -> Option<Arc<Group>> {
         let mut importing_groups = self.0.lock();
         let place = importing_groups.iter().position(|guest| fits(&guest.group))?;

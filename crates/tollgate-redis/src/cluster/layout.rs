@@ -8,8 +8,8 @@ use redis::Value;
 use crate::node_address::NodeAddress;
 use crate::slot::{SLOTS, Slot};
 
-/// The most nodes of a cluster. Each node is a connection. The cluster specification has the same
-/// limit.
+/// The most nodes of a cluster. Each node needs a connection. The cluster specification has the
+/// same limit.
 pub const MAX_NODES: usize = 1_000;
 
 /// The assignment of a cluster's slots to groups of nodes.
@@ -38,7 +38,7 @@ impl Layout {
     /// Parses the reply to `CLUSTER SLOTS` of the node at `host`.
     ///
     /// # Errors
-    /// The problem with the layout.
+    /// [`LayoutError`] if the reply is not a usable layout.
     pub(crate) fn read(reply: &Value, host: &str) -> Result<Self, LayoutError> {
         let Value::Array(entries) = reply else { return Err(LayoutError::Form) };
         if entries.len() > usize::from(SLOTS) {
@@ -101,7 +101,8 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
 }
 
 /// Parses a node of an entry: an endpoint, a port, and further fields, which are ignored. If the
-/// reply contains no endpoint for the node, the node has the address of the node that answered.
+/// reply contains no endpoint for the node, the node gets `host`, the host of the node that
+/// answered.
 fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [endpoint, Value::Int(port), ..] = parts.as_slice() else { return None };
@@ -119,7 +120,7 @@ fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LayoutError {
-    /// The reply does not have the form of a cluster layout.
+    /// The reply does not have the structure of a cluster layout.
     Form,
     /// No node owns any slot.
     Empty,

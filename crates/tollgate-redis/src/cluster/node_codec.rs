@@ -13,7 +13,7 @@ use crate::offset::ClockAt;
 use crate::script::{RuntimeChoice, StepRuntime, ask};
 use crate::step_codec::StepCodec;
 
-/// The codec for one cluster node. This codec equals the codec for a single server, except that a
+/// The codec for one cluster node. The only difference from the codec for a single server is that a
 /// connection to a replica begins with `READONLY`. Without this command, replicas in a cluster do
 /// not answer reads.
 #[derive(Debug)]

@@ -30,8 +30,8 @@ use crate::offset::ClockOffset;
 use crate::script::RuntimeChoice;
 use crate::slot::{SLOTS, Slot};
 
-/// The shortest deadline that a read divides between a replica and the primary. Each of them gets
-/// half of the deadline.
+/// The shortest deadline that a read-only call divides between a replica and the primary. The
+/// replica and the primary each get half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// Limits in a Redis Cluster.
@@ -51,10 +51,10 @@ const SHARED_FROM: Duration = Duration::from_millis(10);
 /// - While a slot is being moved, a call on several of its keys, some of which have already moved,
 ///   waits within its deadline until all of its keys have moved. A read from a replica can miss
 ///   keys that have moved.
-/// - Replication in a cluster is asynchronous. If a primary fails, units of which it had not
-///   replicated the charges can be admitted again, unless charges are [held
-///   back](AfterFailover::Pause) until the Tollgate nodes that received the decisions have replayed
-///   these charges.
+/// - Replication in a cluster is asynchronous. If a primary fails before it has replicated a
+///   charge, the charged units can be admitted again. [`AfterFailover::Pause`] prevents that:
+///   charges are held back until the Tollgate nodes that received the decisions have replayed the
+///   missing charges.
 #[derive(Debug)]
 pub struct RedisCluster {
     known: Arc<SharedMap>,
@@ -100,8 +100,8 @@ impl RedisCluster {
     /// Waits until every slot has a connected primary.
     ///
     /// # Errors
-    /// If a slot still lacks a connected primary after the time `within`, the reason for that. The
-    /// store continues to connect.
+    /// [`ClusterError`] with the reason, if a slot still has no connected primary after the time
+    /// `within`. The store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), ClusterError> {
         let until = Instant::now() + within;
         let left = || until.saturating_duration_since(Instant::now());
@@ -117,14 +117,15 @@ impl RedisCluster {
         }
     }
 
-    /// Returns the number of the partition of `subject`: its slot, below 16,384.
+    /// Returns the number of the partition of `subject`. The number is the subject's slot, below
+    /// 16,384.
     #[must_use]
     pub fn partition(&self, subject: &Subject) -> usize {
         self.keys.slot(subject).index()
     }
 
-    /// Executes `charges`, with subjects that all belong to `partition`, as
-    /// [`Store::apply`](tollgate_core::Store::apply) does.
+    /// Executes `charges` like [`Store::apply`](tollgate_core::Store::apply). The subjects of all
+    /// charges must belong to `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if a
@@ -199,20 +200,21 @@ impl RedisCluster {
             .map_err(BatcherError::Step)
     }
 
-    /// Compares the application's clock with the clock of the node that owns the subject's slot,
-    /// like [`RedisShard::check_clock`](crate::RedisShard::check_clock).
+    /// From now on, compares the application's clock with the clock of the node that owns the
+    /// subject's slot, like [`RedisShard::check_clock`](crate::RedisShard::check_clock).
     pub fn check_clock(&self) {
         self.time.check();
     }
 
-    /// Returns how far the clock of a node is ahead of the application's clock, which shows `now`.
-    /// The node is the first one with a known clock. Returns `None` before the first reply.
+    /// Returns the offset of a cluster node's clock from the application's clock, which shows
+    /// `now`. The offset is that of the first node with a known clock. Returns `None` if no node
+    /// has replied yet.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.known.current()?.groups().iter().find_map(|group| offset(group, now))
     }
 
-    /// Returns the status of the cluster, when the application's clock shows `now`.
+    /// Returns the status of the cluster at the time when the application's clock shows `now`.
     #[must_use]
     pub fn status(&self, now: Timestamp) -> ClusterStatus {
         let map = self.known.current();

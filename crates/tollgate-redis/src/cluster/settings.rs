@@ -10,7 +10,7 @@ use crate::connection::Endpoint;
 use crate::key::Tag;
 use crate::shard::ReadFrom;
 
-/// The default time between two discoveries if no redirect requests one.
+/// The default time between two discoveries if no redirect requests a discovery.
 pub const DEFAULT_REFRESH: Duration = Duration::from_secs(5);
 
 /// The settings of a cluster: its nodes and the limits of its connections.
@@ -24,9 +24,9 @@ pub struct ClusterSettings {
     /// The part of a subject that selects the slot of its keys. Every node of a fleet must select
     /// the same part.
     pub tag: Tag,
-    /// The limits of each batcher.
+    /// The limits of each batcher's queue and calls.
     pub batcher: BatcherLimits,
-    /// The timeouts of each link.
+    /// The timeouts of the connections.
     pub link: LinkLimits,
     /// The longest time between two discoveries of the slot layout.
     pub refresh: Duration,
@@ -43,9 +43,9 @@ pub enum AfterFailover {
     /// Charges are never held back.
     #[default]
     Continue,
-    /// Charges are held back: they are rejected until the current replication epoch is
-    /// [released](crate::RedisCluster::release). The first epoch must be released too. In the
-    /// meantime, missing charges can be joined. Read-only calls are never held back.
+    /// Charges are rejected until the current replication epoch is
+    /// [released](crate::RedisCluster::release). The first epoch must be released too. Until the
+    /// release, missing charges can be replayed. Read-only calls are never rejected.
     Pause,
 }
 

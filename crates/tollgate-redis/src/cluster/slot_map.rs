@@ -37,8 +37,8 @@ impl SlotMap {
         self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
     }
 
-    /// Records that the group of `node` owns `slot` now, and returns this group. Returns `None` if
-    /// `node` is in no group.
+    /// Records that the group that contains `node` owns `slot` now, and returns this group. Returns
+    /// `None` if `node` is in no group.
     pub(super) fn moved(&self, slot: Slot, node: &NodeAddress) -> Option<&Arc<Group>> {
         let place = self.groups.iter().position(|group| group.has(node))?;
         self.owners[slot.index()].store(u16::try_from(place).ok()?, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use crate::script::StepRuntime;
 pub struct ClusterStatus {
     /// The primaries, in the order of their first slots. Empty before the first discovery.
     pub groups: Vec<GroupStatus>,
-    /// The number of slots without an owner, of 16,384.
+    /// The number of slots without an owner, out of 16,384 slots.
     pub unowned: u16,
     /// The redirects since the store was opened.
     pub redirects: Redirects,
@@ -27,18 +27,18 @@ pub struct ClusterStatus {
 pub struct GroupStatus {
     /// The number of slots that the primary owns.
     pub slots: u16,
-    /// The form in which the step runs in the primary.
+    /// How the step runs in the primary: as a module, a function or a script.
     pub runs: StepRuntime,
     /// The status of the batcher to the primary, and then the status of the batchers to the
     /// replicas that serve reads.
     pub batchers: Vec<BatcherStatus>,
-    /// How far the primary's clock is ahead of the application's clock. `None` before the first
-    /// reply.
+    /// How far the primary's clock is ahead of the application's clock. `None` before the primary's
+    /// first reply.
     pub clock_offset: Option<ClockOffset>,
     /// How often lost counters were detected since the group was first connected. After each loss,
     /// some or all windows started again.
     pub windows_lost: u64,
-    /// The reason of the last loss.
+    /// The cause of the last loss of counters, or `None` without a loss.
     pub last_loss: Option<DataLoss>,
 }
 
@@ -50,10 +50,10 @@ pub struct Redirects {
     /// The number of `ASK` replies: the slot was being moved, and the keys were on its new node or
     /// did not exist.
     pub asked: u64,
-    /// The number of `TRYAGAIN` replies: the slot was being moved, and each of its two nodes had a
-    /// part of the job's keys.
+    /// The number of `TRYAGAIN` replies: the slot was being moved, and each of its two nodes had
+    /// only some of the job's keys.
     pub tried_again: u64,
-    /// The number of replies which report that the cluster did not serve the slot.
+    /// The number of `CLUSTERDOWN` replies: the cluster did not serve the slot.
     pub down: u64,
 }
 

@@ -39,11 +39,11 @@ pub(super) struct ViewRank {
 /// The cluster state in a node's report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum State {
-    /// The node reports that the cluster does not serve, or does not report the state of the
-    /// cluster.
+    /// The node reports that the cluster does not serve requests, or does not report the state of
+    /// the cluster.
     #[default]
     Fail,
-    /// The node reports that the cluster serves.
+    /// The node reports that the cluster serves requests.
     Ok,
 }
 
@@ -119,7 +119,7 @@ fn host(endpoint: &Endpoint) -> &str {
 }
 
 impl ViewRank {
-    /// Parses the reply to `CLUSTER INFO`. A missing field has the value with the lowest rank.
+    /// Parses the reply to `CLUSTER INFO`. A missing field gets the value with the lowest rank.
     fn read(reply: &Value) -> Self {
         let text = match reply {
             Value::BulkString(bytes) => std::str::from_utf8(bytes).unwrap_or_default(),

@@ -1,5 +1,5 @@
-//! The places where the server module stores the state of a command's charges: keys, and entries of
-//! tables.
+//! The storage places of a command's charges in the server module. A place is a key or an entry of
+//! a table.
 //!
 //! A table contains the state of many subjects, each in an entry with an id. A command names only
 //! the first table, and the module finds the table of each id. The id is a hash of the name that
@@ -27,10 +27,10 @@ pub(super) struct NamedPlace<'a> {
 }
 
 impl NamedPlace<'_> {
-    /// Returns the id of the table entry, or `None` if the state has a key of its own. States of a
-    /// few numbers, and sliding windows, are in tables. Longer lists have keys of their own. States
-    /// of subjects in clear text have keys of their own too, because these subjects are listed by
-    /// the names of their keys.
+    /// Returns the id of the table entry, or `None` if the state has a key of its own. Sliding
+    /// windows, and states of a few numbers, are stored in tables. Longer lists have keys of their
+    /// own. States of subjects in clear text have keys of their own too, because a listing finds
+    /// these subjects by the names of their keys.
     fn entry(&self) -> Option<[u8; ID_BYTES]> {
         let is_small = matches!(self.kind, 1 | 2 | 3 | 5);
         if !is_small || is_revealed(self.name) {
@@ -41,8 +41,8 @@ impl NamedPlace<'_> {
     }
 }
 
-/// Appends the places to `out`. Returns the keys of the command: the first table, and then the keys
-/// of the states that are not in tables.
+/// Appends the places to `out`, and returns the keys of the command: the first table, and then the
+/// keys of the states that are not in tables.
 pub(super) fn place_keys<'a>(places: &[NamedPlace<'a>], out: &mut Vec<u8>) -> Vec<&'a [u8]> {
     let entries: Vec<_> = places.iter().map(NamedPlace::entry).collect();
     let mut keys: Vec<&'a [u8]> = Vec::new();

@@ -1,18 +1,18 @@
-//! Consecutive jobs with one charge per job, encoded as one header. Most commands consist of such
-//! jobs.
+//! Runs: consecutive jobs with one charge per job that are encoded under one header. Most commands
+//! consist of such jobs.
 
 use tollgate_core::Timestamp;
 
 use super::{push_index, push_number};
 
-/// Consecutive jobs with one charge per job. All of them have the same limit, cost and time.
+/// Consecutive jobs with one charge per job. All jobs of a run have the same limit, cost and time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) now: Timestamp,
-    /// The index of the limit.
+    /// The index of the limit in the command.
     pub(super) rule: usize,
     pub(super) cost: u64,
-    /// The index of the first key.
+    /// The index of the first key in the command.
     pub(super) key: usize,
     pub(super) jobs: usize,
     pub(super) keys: Keys,
@@ -70,7 +70,7 @@ mod tests {
     }
 
     /// Groups jobs on the keys with these indexes into runs. Returns, for each run, the first key,
-    /// the number of jobs and the kind of its keys.
+    /// the number of jobs, and whether the keys are consecutive or the same.
     fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
         let mut runs: Vec<Run> = Vec::new();
         for key in keys {

@@ -30,7 +30,7 @@ pub enum SecretSource {
     Env(String),
 }
 
-/// A password. It is never printed.
+/// A password. Its `Debug` output does not contain the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -52,7 +52,8 @@ impl fmt::Debug for Secret {
 }
 
 impl SecretSource {
-    /// Reads the current password. This may block on a file, so do not call it on an async thread.
+    /// Reads the current password. A read from a file may block the thread, so do not call this
+    /// function on an async thread.
     pub(crate) fn read(&self) -> Result<Secret, LinkError> {
         match self {
             Self::Inline(secret) => Ok(secret.clone()),

@@ -13,9 +13,9 @@ use super::tls::Tls;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// A server, with all settings that are needed to connect to it.
+/// A server, with all settings that are needed to connect to the server.
 ///
-/// An endpoint is parsed from a URL:
+/// An endpoint is parsed from a URL. The URL is
 /// `redis://[user[:password]@]host[:port][/database][?protocol=3]`, the same with `rediss` for TLS,
 /// or `unix:///path[?db=…&user=…&protocol=3]`. The text form of an endpoint is the URL without the
 /// user and the password.
@@ -23,13 +23,13 @@ const DEFAULT_PORT: u16 = 6379;
 pub struct Endpoint {
     /// The server's address.
     pub address: Address,
-    /// The number of the database.
+    /// The number of the Redis database.
     pub database: u32,
-    /// The version of the wire protocol.
+    /// The version of the Redis wire protocol.
     pub protocol: Protocol,
-    /// The user and the password.
+    /// The user and the password for connections.
     pub credentials: Credentials,
-    /// The resolver of the host name.
+    /// The resolver of the server's host name.
     pub names: NameResolver,
 }
 
@@ -60,8 +60,8 @@ pub enum Protocol {
 }
 
 impl Endpoint {
-    /// Returns an endpoint for the server at `host` and `port`. All other settings are those of this
-    /// endpoint.
+    /// Returns an endpoint for the server at `host` and `port`. All other settings are copied from
+    /// this endpoint.
     pub(crate) fn at(&self, host: String, port: u16) -> Self {
         let tls = match &self.address {
             Address::Tcp { tls, .. } => tls.clone(),
@@ -219,7 +219,7 @@ pub struct EndpointError {
     problem: Problem,
 }
 
-/// The problem with the text.
+/// The problem with the text of a URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Problem {
     NotAUrl,

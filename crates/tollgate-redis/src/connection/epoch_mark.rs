@@ -1,19 +1,21 @@
-//! The mark on the servers that contain a shard's counters: a key that an empty server lacks.
+//! The mark of a shard: a key that every server with the shard's counters has and an empty server
+//! lacks.
 
 use redis::{Cmd, Value};
 
-/// The key of the mark. No key of a limit has this form.
+/// The key of the mark. Keys of limits never have this name.
 pub(crate) const GENERATION: &str = "tg1:{generation}";
 
-/// The key of the shard's epoch. The epoch is the number of times that nodes moved to another
+/// The key of the epoch in the mark. The epoch is the number of times that nodes moved to another
 /// primary.
 pub(crate) const EPOCH: &str = "tg1:{generation}:epoch";
 
-/// A server's copy of the shard's mark. A server with a greater mark is preferred as the primary.
+/// The shard's mark, as one server stores it. If several servers report themselves as primary, the
+/// server with the greater mark is preferred.
 ///
-/// The mark is data: the first node that charges a server writes the mark, and replication copies
-/// the mark to replicas. A server that restarts without its data lacks the mark. A server that
-/// restarts with old data has a lower epoch than the server that nodes charged in the meantime.
+/// The first node that charges a server writes the mark, and replication copies the mark to
+/// replicas. A server that restarts without its data lacks the mark. A server that restarts with
+/// old data has a lower epoch in its mark than the server that nodes charged in the meantime.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EpochMark {
     /// The server has no mark: no node has charged the server, or the server lost its data.
@@ -34,7 +36,7 @@ impl EpochMark {
         question
     }
 
-    /// Reads the reply to [`question`](Self::question).
+    /// Parses the reply to the command of [`question`](Self::question).
     pub(crate) fn from_reply(reply: &Value) -> Self {
         let Value::Array(values) = reply else { return Self::Unknown };
         match values.as_slice() {

@@ -17,7 +17,7 @@ pub enum LinkError {
     Secret {
         /// The source of the password.
         source: String,
-        /// The problem.
+        /// The reason why the password could not be read.
         problem: String,
     },
     /// The certificates could not be used.
@@ -28,14 +28,14 @@ pub enum LinkError {
         address: String,
         /// The operating system's error message.
         problem: String,
-        /// The kind of the error.
+        /// The error category of the operating system's error.
         kind: io::ErrorKind,
     },
     /// The server did not answer in time.
     Slow {
         /// The server's address.
         address: String,
-        /// The time limit.
+        /// The time limit that the server exceeded.
         within: Duration,
     },
     /// The server answered with an error while the connection was opened.
@@ -77,7 +77,7 @@ pub enum LinkError {
     UnknownService {
         /// The sentinel's address.
         address: String,
-        /// The name of the service.
+        /// The name under which sentinels monitor the shard.
         service: String,
     },
     /// No primary is known, because no sentinel has named a primary yet.

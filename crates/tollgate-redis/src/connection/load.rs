@@ -8,12 +8,12 @@ use parking_lot::Mutex;
 use redis::aio::MultiplexedConnection;
 use tokio::time::{Instant, timeout};
 
-/// An additional connection is closed after this time without a call, because a firewall may have
-/// dropped the state of an idle connection.
+/// The time without a call after which an additional connection is closed. A firewall may have
+/// dropped the state of a connection that was idle for longer.
 const CONNECTION_IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// If a reply on an additional connection is delayed for this long, the connection is closed and
-/// replaced.
+/// The longest delay of a reply on an additional connection. If a reply takes longer, the
+/// connection is closed and replaced.
 const STALL_MAX: Duration = Duration::from_millis(250);
 
 /// The calls in flight on a connection.
@@ -22,9 +22,9 @@ pub(crate) struct Load(Mutex<Calls>);
 
 #[derive(Debug)]
 struct Calls {
-    /// Calls that have no reply yet.
+    /// The number of calls that have no reply yet.
     in_flight: usize,
-    /// Calls in flight whose callers no longer wait.
+    /// The number of calls in flight without a waiting caller.
     abandoned: usize,
     /// Whether a task waits for the server to answer the abandoned calls.
     is_probed: bool,
@@ -32,7 +32,7 @@ struct Calls {
     /// was sent.
     used_at: Instant,
     /// The time at which the server last answered a call. If a later call was sent while no other
-    /// call was in flight, the time of that call.
+    /// call was in flight, the time at which that call was sent.
     progress_at: Instant,
     /// Whether a reply on the connection was delayed for [`STALL_MAX`].
     has_stalled: bool,
@@ -84,17 +84,18 @@ impl Load {
         calls.progress_at = Instant::now();
     }
 
-    /// Returns the sort key by which a connection is chosen for a new call. Connections that delay
-    /// a reply are last. Among the other connections, those with fewer calls in flight are first. A
-    /// reply is delayed if it takes longer than `overdue_after`.
+    /// Returns the sort key by which a connection is chosen for a new call. Connections with an
+    /// abandoned call or a delayed reply are last. The other connections are sorted by the number
+    /// of calls in flight, fewest first. A reply is delayed if it takes longer than
+    /// `overdue_after`.
     pub(crate) fn order(&self, overdue_after: Duration) -> (bool, usize) {
         let calls = self.0.lock();
         let is_overdue = calls.in_flight > 0 && calls.progress_at.elapsed() > overdue_after;
         (calls.abandoned > 0 || is_overdue, calls.in_flight)
     }
 
-    /// Returns whether the connection should be kept. A connection should be kept if no reply on it
-    /// was delayed for too long, and if the connection is in use or was used recently.
+    /// Returns whether the connection should be kept. A connection is kept if no reply on it was
+    /// delayed for [`STALL_MAX`], and if the connection is in use or was used recently.
     pub(crate) fn is_fit(&self, now: Instant) -> bool {
         let calls = self.0.lock();
         let is_idle = now.saturating_duration_since(calls.used_at) >= CONNECTION_IDLE_MAX;
@@ -110,11 +111,11 @@ impl Load {
     }
 
     /// Waits until the server has answered every abandoned call, or until the connection has ended.
-    /// For this, sends `PING`, which the server answers after these calls.
+    /// To detect the answers, sends `PING`, which the server answers after these calls.
     ///
     /// If the server answers no call for [`STALL_MAX`], an additional connection is marked as
     /// stalled. The next call or heartbeat closes the marked connection, which ends this wait. The
-    /// heartbeat also closes the first connection if it does not answer.
+    /// heartbeat also closes the first connection if that connection does not answer.
     pub(crate) async fn settle(self: Arc<Self>, mut handle: MultiplexedConnection) {
         let ping = redis::cmd("PING");
         loop {

@@ -19,8 +19,7 @@ use super::role::Role;
 use super::stream;
 use crate::offset::Reading;
 
-/// The most calls in flight to one server. The write queue of a connection has room for so many
-/// calls.
+/// The most calls in flight to one server. The write queue of a connection has the same capacity.
 pub(crate) const CALLS_IN_FLIGHT: usize = 16;
 
 /// The names, in errors, of the commands that verify a connection.
@@ -64,7 +63,7 @@ impl Connection {
         self.redis.clone().send_packed_command(command).await?.extract_error()
     }
 
-    /// Returns the calls in flight.
+    /// Returns the counter of the calls in flight on this connection.
     pub(crate) fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -79,9 +78,9 @@ impl Connection {
         self.redis.clone()
     }
 
-    /// Queries the server's role, time, mark and replication state, and whether it serves clients,
-    /// in one round trip, which takes at most `within`. A server that loads its data or has lost
-    /// its primary rejects `PING` but not the other commands.
+    /// Queries the server's role, time, mark and replication state in one round trip, which takes
+    /// at most `within`. Also queries whether the server serves clients: a server that loads its
+    /// data or has lost its primary rejects `PING` but not the other commands.
     pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
@@ -140,7 +139,7 @@ impl Drop for Connection {
     }
 }
 
-/// The treatment of push messages from the server.
+/// What happens with push messages from the server.
 #[derive(Debug)]
 pub(crate) enum Pushes {
     /// The server is expected to send no push messages.
@@ -221,8 +220,8 @@ async fn prepare(
     Ok((identity, tls))
 }
 
-/// Parses the reply to `TIME` into microseconds since the Unix epoch; returns `None` if it is
-/// invalid.
+/// Parses the reply to `TIME` into microseconds since the Unix epoch. Returns `None` if the reply
+/// is invalid.
 pub(crate) fn micros(reply: &Value) -> Option<u64> {
     let (secs, micros): (u64, u64) = redis::from_redis_value_ref(reply).ok()?;
     secs.checked_mul(1_000_000)?.checked_add(micros)

@@ -14,12 +14,12 @@ pub(crate) struct Replication {
     pub(crate) role: Role,
     /// The replication id of the server's data. A replica has the id of its primary.
     pub(crate) history: Box<str>,
-    /// The replication offset: how many bytes of the history `history` the server has received or
-    /// written.
+    /// The replication offset: how many bytes of the replication stream with the id `history` the
+    /// server has received or written.
     pub(crate) offset: u64,
     /// The time since the server last received data from its primary, if the server is a replica.
     pub(crate) silence: Duration,
-    /// The earlier history that this history continues, if such a history is known.
+    /// The earlier history that this server's history continues, if such a history is known.
     pub(crate) origin: Option<Origin>,
     /// The replicas of the server, at most [`MAX_REPLICAS`].
     pub(crate) replicas: Box<[ReplicaAddress]>,
@@ -31,22 +31,22 @@ const MAX_REPLICAS: usize = 16;
 /// The address of a replica, as its primary knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ReplicaAddress {
-    /// The name or IP address.
+    /// The host name or IP address of the replica.
     pub(crate) host: Box<str>,
-    /// The port.
+    /// The TCP port of the replica.
     pub(crate) port: u16,
 }
 
 impl ReplicaAddress {
-    /// Parses the line `slave0:ip=10.0.0.2,port=6379,state=online,offset=10,lag=0`; other names and
-    /// values give `None`.
+    /// Parses a line such as `slave0:ip=10.0.0.2,port=6379,state=online,offset=10,lag=0`, split at
+    /// the first colon. Returns `None` for any other line.
     fn from_line((name, value): (&str, &str)) -> Option<Self> {
         name.strip_prefix("slave")?.parse::<u32>().ok()?;
         Some(Self { host: part(value, "ip")?.into(), port: part(value, "port")?.parse().ok()? })
     }
 }
 
-/// The point at which a replication history continues an earlier one, because of a promotion.
+/// The point at which a promoted server's replication history continues an earlier history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The replication id of the earlier history.
@@ -56,7 +56,7 @@ pub(crate) struct Origin {
 }
 
 impl Replication {
-    /// Parses the reply to `INFO replication`; returns `None` if it is invalid.
+    /// Parses the reply to `INFO replication`. Returns `None` if the reply is invalid.
     pub(crate) fn from_reply(reply: &Value) -> Option<Self> {
         let info = Info::from_reply(reply)?;
         let field = |name: &str| info.field(name);
@@ -83,7 +83,7 @@ impl Replication {
         })
     }
 
-    /// Returns whether the server's data continues another history, which has the id `history`.
+    /// Returns whether the server's data continues an earlier history with the id `history`.
     pub(crate) fn descends_from(&self, history: &str) -> bool {
         self.history.as_ref() != history
             && self.origin.as_ref().is_some_and(|origin| &*origin.history == history)
@@ -100,7 +100,7 @@ fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
 
 #[cfg(test)]
 impl Replication {
-    /// Returns a replica with this offset in this history.
+    /// Returns the state of a replica with this offset in this history.
     pub(crate) fn following(history: &str, offset: u64) -> Self {
         Self {
             role: Role::Replica,
@@ -112,7 +112,7 @@ impl Replication {
         }
     }
 
-    /// Returns a primary with this offset in this history, which continues `origin`.
+    /// Returns the state of a primary with this offset in this history, which continues `origin`.
     pub(crate) fn leading(history: &str, offset: u64, origin: Option<(&str, u64)>) -> Self {
         let origin = origin.map(|(history, until)| Origin { history: history.into(), until });
         Self { role: Role::Primary, origin, ..Self::following(history, offset) }

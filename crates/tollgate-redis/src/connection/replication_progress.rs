@@ -8,24 +8,24 @@ use tokio::time::Instant;
 
 use super::replication::Replication;
 
-/// The longest replication delay of a replica that serves reads: the replica has all writes that
-/// are older than this time, as far as the primary has reported its writes.
+/// The longest replication delay of a replica that serves reads. The replica has all writes that
+/// the primary has reported and that are older than this time.
 pub const LAG_MAX: Duration = Duration::from_secs(3);
 
 /// The longest time without data from the primary before a replica no longer serves reads. A
 /// primary sends data at least every ten seconds by default.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 
-/// The shortest time between two reports of a primary that are recorded. This time bounds the
-/// number of recorded reports.
+/// The shortest time between two recorded reports of a primary. This time bounds the number of
+/// recorded reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// The write progress of a shard's primary: the reports of the last [`LAG_MAX`], and the last
-/// report before that time.
+/// The write progress of a shard's primary: its reports of the last [`LAG_MAX`], and the last
+/// report before them.
 ///
-/// A replica keeps up if it has everything that the primary had [`LAG_MAX`] ago. The check compares
-/// replication offsets and not the servers' clocks, so the check is valid even if the clocks are
-/// wrong.
+/// A replica keeps up if it has received everything that the primary had written [`LAG_MAX`] ago.
+/// The check compares replication offsets and not the servers' clocks, so the check is valid even
+/// if the clocks are wrong.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicationProgress(Mutex<Reports>);
 
@@ -82,11 +82,12 @@ pub enum Lag {
     Unknown,
     /// The server does not report its offset.
     Unreported,
-    /// The server follows another primary, or follows none. Its data belongs to another history.
+    /// The server follows another primary, or follows no primary. The server's data belongs to
+    /// another history.
     OtherHistory,
     /// The server has not received data from its primary for this time.
     Silence(Duration),
-    /// The server lacks this many of the bytes that the primary had written [`LAG_MAX`] ago.
+    /// The server lacks this number of the bytes that the primary had written [`LAG_MAX`] ago.
     Behind(u64),
 }
 

@@ -23,18 +23,18 @@ pub type LookupResult<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAdd
 
 /// A resolver for host names.
 pub trait Lookup: fmt::Debug + Send + Sync {
-    /// Returns the current addresses of `host`, each with `port`. The lookup needs no time limit of
-    /// its own, because its caller has a time limit.
+    /// Returns the current addresses of `host`, each with `port`. An implementation needs no time
+    /// limit, because the caller limits the time of the lookup.
     fn look_up<'a>(&'a self, host: &'a str, port: u16) -> LookupResult<'a>;
 }
 
 /// Resolves a server's host name for each new connection. If the name refers to another address
-/// after a failover, the next connection after the loss of the old server uses the new address.
+/// after a failover, the next connection uses the new address.
 ///
 /// If the lookup is slow, fails, or finds no address, the last known addresses are used.
 #[derive(Clone, Debug, Default)]
 pub struct NameResolver {
-    /// `None` selects the system's resolver.
+    /// The lookup, or `None` for the system's resolver.
     lookup: Option<Arc<dyn Lookup>>,
     last: Arc<Mutex<Vec<SocketAddr>>>,
     #[cfg(feature = "simulation")]
@@ -48,8 +48,8 @@ impl NameResolver {
         Self { lookup: Some(lookup), ..Self::default() }
     }
 
-    /// Returns a resolver with the same lookup, without the results of this resolver, for the name
-    /// of another server.
+    /// Returns a resolver for the name of another server. The new resolver uses the same lookup and
+    /// does not contain the results of this resolver.
     pub(crate) fn of_another(&self) -> Self {
         Self { last: Arc::default(), ..self.clone() }
     }
@@ -97,7 +97,7 @@ impl NameResolver {
     }
 }
 
-/// Resolvers are equal if they use the same lookup, whatever their last results.
+/// Two resolvers are equal if they use the same lookup, even if their last results differ.
 impl PartialEq for NameResolver {
     fn eq(&self, other: &Self) -> bool {
         match (&self.lookup, &other.lookup) {
@@ -114,7 +114,7 @@ impl Eq for NameResolver {}
 mod tests {
     use super::*;
 
-    /// The scripted result of the lookup.
+    /// The result of the lookup, as the test sets it.
     #[derive(Clone, Debug)]
     enum Script {
         Leads(Vec<SocketAddr>),

@@ -20,7 +20,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Parses the reply to `ROLE`; any other reply gives [`Role::Unknown`].
+    /// Parses the reply to `ROLE`. An invalid reply gives [`Role::Unknown`].
     pub(crate) fn from_reply(reply: &Value) -> Self {
         let Value::Array(parts) = reply else { return Self::Unknown };
         match (parts.first().and_then(text), parts.get(3).and_then(text)) {

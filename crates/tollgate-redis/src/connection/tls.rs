@@ -17,12 +17,13 @@ pub struct Tls {
     pub authorities: Option<PathBuf>,
     /// The PEM files of the client's certificate chain and private key.
     pub client: Option<(PathBuf, PathBuf)>,
-    /// The name in the server's certificate. `None` means that this name is the host name.
+    /// The name in the server's certificate. `None` if the certificate contains the host name.
     pub server_name: Option<String>,
 }
 
 impl Tls {
-    /// Reads the certificate files. This blocks, so do not call it on an async thread.
+    /// Reads the certificate files. The reads block the thread, so do not call this function on an
+    /// async thread.
     pub(crate) fn connector(&self) -> Result<TlsConnector, TlsError> {
         let roots = match &self.authorities {
             Some(path) => own_roots(path)?,
@@ -92,12 +93,12 @@ pub enum TlsError {
     File {
         /// The path of the file.
         path: PathBuf,
-        /// The problem.
+        /// The reason why the file cannot be used.
         problem: String,
     },
     /// The certificates, the key and the settings do not fit together.
     Unusable {
-        /// The problem.
+        /// The reason why the certificates, the key and the settings do not fit together.
         problem: String,
     },
 }

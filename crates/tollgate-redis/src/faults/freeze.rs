@@ -8,7 +8,7 @@ use super::kit::Server;
 use super::tally::ran;
 use super::*;
 
-/// Runs jobs with ids from 1 on until the circuit breaker is open. Returns how many of these jobs
+/// Runs jobs with ids from 1 on until the circuit breaker is open. Returns the number of jobs that
 /// were sent and got no answer.
 async fn wait_in_vain(batcher: &Batcher<Tally>) -> u64 {
     let mut waited = 0;

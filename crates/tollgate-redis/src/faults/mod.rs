@@ -26,8 +26,8 @@ use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::connection::Endpoint;
 use crate::link::RequiredRole;
 
-/// The limit of each wait of a test. It is longer than any step takes on a busy machine, and
-/// shorter than a test run.
+/// The time limit of each wait of a test. A busy machine does not reach this limit, and a test run
+/// takes longer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The deadline of jobs that the server is expected to execute.
@@ -36,7 +36,8 @@ const AMPLE: Duration = Duration::from_secs(30);
 /// The deadline of jobs that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);
 
-/// Returns limits that are so long that a machine busy with other tests does not look like a fault.
+/// Returns limits that are long enough for a busy machine, so a delay by other tests does not look
+/// like a fault.
 fn patient() -> LinkLimits {
     LinkLimits {
         connect: PATIENCE,
@@ -93,7 +94,7 @@ impl Batcher<Tally> {
     }
 }
 
-/// Waits for an event that must happen, even on a busy machine.
+/// Waits for an event that must happen, for at most [`PATIENCE`].
 async fn in_time<T>(what: impl Future<Output = T>) -> T {
     timeout(PATIENCE, what).await.expect("it did not happen")
 }

@@ -1,4 +1,5 @@
-//! Tests of the ways to reach a server: sockets, users, protocols, and clocks.
+//! Tests of the ways to reach a server: sockets, users and protocols. Also tests of the estimate of
+//! the server's clock.
 
 use redis::FromRedisValue;
 

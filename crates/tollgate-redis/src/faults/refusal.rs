@@ -1,4 +1,4 @@
-//! Tests with servers which answer that they cannot serve.
+//! Tests with servers that answer with the error that they cannot serve.
 
 use std::collections::BTreeMap;
 
@@ -22,8 +22,8 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
     for id in 0..50 {
         assert!(batcher.run("key", id).await.is_ok());
     }
-    // Operators either promote the new primary first and then demote the old primary, or do this in
-    // the reverse order. In this test, the new primary exists before the old primary is demoted.
+    // Operators either promote the new primary first and then demote the old primary, or use the
+    // reverse order. In this test, the new primary exists before the old primary is demoted.
     let mut connection = new.connect().await;
     in_time(async {
         while count(&new, "key").await < 50 {

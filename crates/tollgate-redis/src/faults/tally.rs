@@ -1,5 +1,5 @@
-//! A codec for tests. Its step counts how often each key was charged and how often each job was
-//! executed.
+//! A codec for tests. The step of the codec counts how often each key was charged and how often
+//! each job was executed.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

@@ -8,24 +8,24 @@ use crate::script::{ask, is_unloaded};
 /// Permissions of a user that Tollgate does not need. Only some permissions are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExcessPermissions {
-    /// The commands that Tollgate does not need and that the user may execute, with the most
-    /// harmful ones first.
+    /// The commands that the user may execute although Tollgate does not need them. The most
+    /// harmful commands are first.
     pub commands: Vec<&'static str>,
     /// Whether the user may read or write keys that do not belong to Tollgate.
     pub foreign_keys: bool,
     /// Whether the user may execute every command that was checked.
     pub everything: bool,
-    /// The method of the check.
+    /// How the permissions were checked.
     pub judged: PermissionCheck,
 }
 
-/// The method of a permission check.
+/// How permissions are checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PermissionCheck {
     /// The server reported for each command whether the user's access rules permit the command.
     /// Redis 7.0 and later and Valkey support this method.
     AclRules,
-    /// Harmless commands were sent. Commands that change data were not checked.
+    /// Harmless commands were sent to the server. Commands that change data were not checked.
     #[default]
     Probing,
 }
@@ -33,8 +33,8 @@ pub enum PermissionCheck {
 /// A command that Tollgate never sends for its own work.
 struct Question {
     name: &'static str,
-    /// The command and its arguments. If the kind is `Harmless`, the arguments make the command
-    /// harmless to send.
+    /// The command and its arguments. If `sent` is [`ProbeKind::Harmless`], the arguments make the
+    /// command harmless to send.
     words: &'static str,
     sent: ProbeKind,
 }
@@ -43,7 +43,7 @@ struct Question {
 enum ProbeKind {
     /// The command may be sent: it reads little, or finds nothing to read.
     Harmless,
-    /// The command is never sent. Only the server's access rules are checked for it.
+    /// The command is never sent. Only the server's access rules for the command are checked.
     Harmful,
 }
 
@@ -55,9 +55,9 @@ const fn harmful(name: &'static str, words: &'static str) -> Question {
     Question { name, words, sent: ProbeKind::Harmful }
 }
 
-/// The commands to check, with some of every kind that access rules distinguish. `SCAN` is not
-/// included, because users get the [permission for it](crate::ListError::NotPermitted) to list
-/// subjects.
+/// The commands to check. The list contains some commands of every category that access rules
+/// distinguish. `SCAN` is not in the list, because users get the [permission for
+/// it](crate::ListError::NotPermitted) to list subjects.
 const COMMANDS: [Question; 25] = [
     harmful("FLUSHALL", "FLUSHALL"),
     harmful("FLUSHDB", "FLUSHDB"),
@@ -86,23 +86,23 @@ const COMMANDS: [Question; 25] = [
     harmless("GET", "GET tg1:{nobody}"),
 ];
 
-/// Commands that Tollgate sends. For this check, they name a key that does not belong to Tollgate
-/// and that does not exist.
+/// Commands that Tollgate also sends for its own work. In this check, the commands name a key that
+/// does not belong to Tollgate and that does not exist.
 const FOREIGN: [Question; 3] = [
     harmless("EXISTS", "EXISTS nobody:tg1"),
     harmless("MGET", "MGET nobody:tg1"),
     harmful("SET", "SET nobody:tg1 nothing"),
 ];
 
-/// A command that every user with permission to send the script may send too. If a server reports
+/// A command that every user with permission to send the script may also send. If a server reports
 /// that this command is denied, the server does not support the check by access rules.
 const CONTROL: &str = "EVALSHA nothing 0";
 
 const SCRIPT: &str = include_str!("probe_permissions.lua");
 
 impl ExcessPermissions {
-    /// Checks the permissions of the user of `connection`. The server then has one script in its
-    /// script cache.
+    /// Checks the permissions of the user of `connection`. The check leaves one script in the
+    /// server's script cache.
     ///
     /// # Errors
     /// The error of the connection, if no answer was received.
@@ -136,8 +136,8 @@ fn questions() -> impl Iterator<Item = &'static Question> {
     COMMANDS.iter().chain(&FOREIGN)
 }
 
-/// Returns, for each command, whether the server's access rules permit it. Returns `None` if the
-/// server does not support this check.
+/// Returns, for each command, whether the server's access rules permit the command. Returns `None`
+/// if the server does not support this check.
 async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<Vec<bool>>> {
     let mut call = redis::cmd("EVALSHA");
     call.arg(Script::new(SCRIPT).get_hash()).arg(0).arg(CONTROL);
@@ -156,7 +156,7 @@ async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<
     Ok(is_of_use.then(|| answers.collect()))
 }
 
-/// Sends each command and returns, for each command, whether it is permitted.
+/// Sends each command. Returns, for each command, whether the user may execute the command.
 async fn by_trying(
     connection: &mut MultiplexedConnection,
     questions: &[&Question],
@@ -174,8 +174,8 @@ async fn by_trying(
 }
 
 /// Returns whether the reply means that the command is permitted. The server checks permissions
-/// first. So a reply which says that another node owns the key, or that the server has lost its
-/// primary, means that the command is permitted.
+/// first. So the command is permitted if the reply is the error that another node owns the key, or
+/// that the server has lost its primary.
 fn is_permitted(reply: &Value) -> bool {
     match reply {
         Value::ServerError(error) => {
@@ -185,8 +185,8 @@ fn is_permitted(reply: &Value) -> bool {
     }
 }
 
-/// Returns the error of the connection. An error that the server sent as its answer is not
-/// returned.
+/// Returns the error of the connection, if the connection failed. An error reply of the server
+/// gives `Ok`.
 fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
     match reply {
         Err(error) if error.code().is_none() => Err(error),

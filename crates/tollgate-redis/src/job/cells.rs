@@ -6,15 +6,15 @@ use super::{Job, JobCharge, Op};
 use crate::decision_time::JobTime;
 use crate::key::Keys;
 
-/// The most cells in one job. The reply contains a cell for each of them.
+/// The most cells in one job. The reply contains each of these cells.
 const MAX_PLACES: usize = 64;
 
-/// A job is full once its cells have more than this size in bytes. This limits the size of a job,
-/// because other jobs in the same batch wait for a large job.
+/// The size in bytes at which a job has enough cells: no further cell is added once its cells
+/// exceed this size. The limit is useful because other jobs in the same batch wait for a large job.
 const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
-    /// Returns jobs that read the cells of `places`, in the order of `places`.
+    /// Returns jobs that read the cells at `places`, in the order of `places`.
     pub(crate) fn of_places(
         keys: &Keys,
         time: impl Into<JobTime>,
@@ -30,12 +30,12 @@ impl Job {
         places.chunks(MAX_PLACES).map(job).collect()
     }
 
-    /// Returns jobs that join `cells` with the stored cells. Leaves out cells that count as no
-    /// state.
+    /// Returns jobs that join `cells` with the stored cells. Leaves out cells that are not valid at
+    /// the time of the job.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if a cell has a form that no store of this version writes. The step
-    /// would reject such a cell together with all other jobs in the same command.
+    /// [`StoreError::Corrupt`] if no store of this version writes such a cell. The step would
+    /// reject the cell together with all other jobs in the same command.
     pub(crate) fn joining(
         keys: &Keys,
         time: impl Into<JobTime>,
@@ -70,7 +70,7 @@ impl JobCharge {
     }
 }
 
-/// Returns the bytes of `cell`, or `None` if decoding these bytes does not give the same cell.
+/// Returns the encoding of `cell`, or `None` if decoding the encoding does not give the same cell.
 fn exact_bytes(cell: &Cell) -> Option<Box<[u8]>> {
     let bytes = cell.to_bytes();
     (Cell::from_bytes(&bytes).as_ref() == Some(cell)).then(|| bytes.into())

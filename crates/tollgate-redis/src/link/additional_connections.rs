@@ -1,5 +1,5 @@
-//! Additional connections to a link's server, for calls that would otherwise wait behind other
-//! calls.
+//! Additional connections to a link's server, for calls that would have to wait behind other calls
+//! on a single connection.
 //!
 //! TCP delivers in order: on one connection, a delayed packet delays every later reply. A call on a
 //! connection of its own delays no other call.
@@ -17,14 +17,14 @@ use crate::connection::{
     CALLS_IN_FLIGHT, Connection, Endpoint, LinkError, Pushes, ServerReport, open,
 };
 
-/// The most connections of one batcher to its server, the first one included.
+/// The most connections of one batcher to its server, including the first connection.
 pub(crate) const MAX_CONNECTIONS: usize = CALLS_IN_FLIGHT;
 
-/// The maximum number of concurrent attempts to open an additional connection. There may be
-/// several, because a delayed packet may delay an attempt too.
+/// The maximum number of concurrent attempts to open an additional connection. The maximum is above
+/// one, because a delayed packet may also delay an attempt.
 const OPENING_MAX: usize = 4;
 
-/// After a failed attempt to open an additional connection, the time before the next attempt.
+/// The time between a failed attempt to open an additional connection and the next attempt.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
 /// The first connection of a link, and additional connections to the same server.
@@ -56,7 +56,7 @@ struct Open {
 }
 
 /// A connection on which one call is counted as in flight. If this value is dropped before
-/// [`answered`](Self::answered), the call stays counted until the server has answered it.
+/// [`answered`](Self::answered), the call stays counted until the server has answered the call.
 #[derive(Debug)]
 pub(crate) struct ClaimedConnection {
     connection: Arc<Connection>,
@@ -69,10 +69,10 @@ impl ConnectionPool {
     /// Creates a pool with the connection `first`. The server of `first` has `required_role` and
     /// reported `report`. Opening an additional connection takes at most `connect`.
     ///
-    /// The pool has no additional connections if the server did not report its replication id, by
-    /// which another server at the same address is detected. The pool has none either if the server
-    /// did not report its time: commands then have no deadline, so the server cannot refuse a
-    /// charge that arrives after its refund on another connection.
+    /// The pool opens no additional connections if `report` lacks one of two values. Without the
+    /// replication id, another server at the same address would not be detected. Without the
+    /// server's time, commands have no deadline, so the server could not refuse a charge that
+    /// arrives after its refund on another connection.
     pub(super) fn new(
         first: Connection,
         required_role: &RequiredRole,
@@ -94,12 +94,14 @@ impl ConnectionPool {
     }
 
     /// Returns a connection for one more call. Prefers an additional connection without a call in
-    /// flight, and then the first connection if it has no call in flight. Otherwise, returns the
-    /// connection with the fewest calls in flight, and opens another connection for later calls.
+    /// flight, and then the first connection if it has no call in flight. If every connection has a
+    /// call in flight, returns the connection with the fewest calls, and opens another connection
+    /// for later calls.
     ///
-    /// A reply that takes longer than `overdue_after` is delayed. A connection with such a reply is
-    /// used only if there is no other. Of the connections without a call, the first one is used
-    /// last. Otherwise, a call that waits for a delayed packet could delay the heartbeat.
+    /// A reply that takes longer than `overdue_after` is delayed. A connection with a delayed reply
+    /// is used only if every connection has one. The first connection is the last choice among
+    /// connections without a call, because the heartbeat uses the first connection: a call that
+    /// waits for a delayed packet on this connection could delay the heartbeat.
     pub(crate) fn claim(&self, overdue_after: Duration) -> ClaimedConnection {
         let Some(additional) = &self.additional else {
             return ClaimedConnection::new(Arc::clone(&self.first), false);
@@ -113,9 +115,9 @@ impl ConnectionPool {
         additional.claim_least_loaded(&self.first, overdue_after)
     }
 
-    /// Closes the additional connections that no call used for a while, on which replies are
-    /// delayed for too long, or that have ended. The heartbeat calls this function, so connections
-    /// are closed even if there are no calls.
+    /// Closes each additional connection that was idle for a while, on which a reply is delayed for
+    /// too long, or that has ended. The heartbeat calls this function, so connections are closed
+    /// even if there are no calls.
     pub(super) fn close_unfit(&self) {
         if let Some(additional) = &self.additional {
             additional.close_unfit();
@@ -126,21 +128,22 @@ impl ConnectionPool {
 impl Deref for ConnectionPool {
     type Target = Connection;
 
-    /// Returns the first connection.
+    /// Returns the first connection of the pool.
     fn deref(&self) -> &Connection {
         &self.first
     }
 }
 
 impl AdditionalConnections {
-    /// Closes the connections that no call used for a while, on which replies are delayed for too
-    /// long, or that have ended.
+    /// Closes each connection that was idle for a while, on which a reply is delayed for too long,
+    /// or that has ended.
     fn close_unfit(&self) {
         let now = Instant::now();
         self.open.lock().connections.retain(|one| !one.has_ended() && one.load().is_fit(now));
     }
 
-    /// Returns a connection without a call in flight, if there is one.
+    /// Returns a connection without a call in flight. Returns `None` if every connection has a call
+    /// in flight.
     fn claim_idle(&self) -> Option<ClaimedConnection> {
         let mut open = self.open.lock();
         if open.connections.is_empty() {
@@ -194,12 +197,13 @@ impl AdditionalConnections {
         });
     }
 
-    /// Opens a connection, and checks that it leads to the same server in the same epoch.
+    /// Opens a connection, and checks that its server is the same server in the same epoch.
     async fn connect(self: Arc<Self>) -> Result<Connection, LinkError> {
         let address = self.endpoint.to_string();
         let (endpoint, generation, within) = (self.endpoint.clone(), self.generation, self.connect);
         let (role, epoch) = (self.required_role.clone(), self.epoch.clone());
-        // If this attempt kept `self`, it would keep the other connections open.
+        // If this task kept a reference to the pool, the task would keep the other connections
+        // open.
         drop(self);
         let opening = async {
             let connection = open(&endpoint, generation, Pushes::Ignored).await?;
@@ -222,7 +226,7 @@ impl ClaimedConnection {
         Self::begun(connection, is_additional)
     }
 
-    /// Returns `connection` for a call that is already counted in its load.
+    /// Returns `connection` for a call that the load of the connection already counts.
     fn begun(connection: Arc<Connection>, is_additional: bool) -> Self {
         Self { connection, since: Instant::now(), is_additional, is_answered: false }
     }
@@ -236,7 +240,8 @@ impl ClaimedConnection {
         self.since
     }
 
-    /// Returns whether this is an additional connection, and not the first one to the server.
+    /// Returns whether the connection is an additional connection. The first connection to the
+    /// server is not an additional connection.
     pub(crate) const fn is_additional(&self) -> bool {
         self.is_additional
     }

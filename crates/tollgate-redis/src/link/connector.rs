@@ -26,9 +26,9 @@ pub(super) struct ShardConnector<C> {
     limits: LinkLimits,
     clock: Arc<ShardClock>,
     histories: Arc<EpochTracker>,
-    /// The address of the server of the last connection.
+    /// The address of the server that the last connection led to.
     served: Option<Box<str>>,
-    /// Whether the server of the last connection is another one than that of the connection before.
+    /// Whether the last two connections led to different servers.
     took_over: bool,
 }
 
@@ -48,8 +48,8 @@ impl<C: Codec> Connector for ShardConnector<C> {
         Ok((ConnectionPool::new(connection, role, within, &report), report))
     }
 
-    /// Starts a new epoch if necessary, before the connection is used. A charge in a new epoch must
-    /// not count as a charge in the old epoch.
+    /// Begins to use `connection`. If the server reported a new replication id, starts a new epoch
+    /// first, because a charge in a new epoch must not count as a charge in the old epoch.
     fn begin(&mut self, connection: &ConnectionPool, report: &ServerReport) {
         self.clock.begin(report.clock);
         self.histories.begin(report.replication.as_ref(), Instant::now());
@@ -95,7 +95,7 @@ impl<C: Codec> Connector for ShardConnector<C> {
         }
     }
 
-    /// Waits until the list of servers changes, or until another server may be charged.
+    /// Waits until the servers of the member list change, or until another server may be charged.
     async fn changed(&mut self) {
         if self.view.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -181,8 +181,9 @@ struct Heartbeat<'a, C> {
 
 impl<C: Codec> Heartbeat<'_, C> {
     /// Queries the server periodically until a check fails, and returns the first error. Checks
-    /// that the server still has the required role, that it still has its data since
-    /// `server_report`, and that its replicas can follow it. Also reads the server's clock.
+    /// that the server still has the required role, that the server still has the data that it had
+    /// at the time of `server_report`, and that its replicas can follow it. Also reads the server's
+    /// clock.
     async fn beat(&self, mut server_report: ServerReport) -> LinkError {
         let LinkLimits { heartbeat, heartbeat_answer, .. } = self.limits;
         let mut beats = interval_at(Instant::now() + heartbeat, heartbeat);

@@ -1,4 +1,4 @@
-//! Numbers for the replication epochs of a primary. A later epoch has a higher number.
+//! Assigns numbers to the replication epochs of a primary. A later epoch has a higher number.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use crate::connection::Replication;
 static LAST: AtomicU64 = AtomicU64::new(0);
 
 /// Assigns numbers to the replication epochs of a link's servers. Each number is higher than all
-/// numbers before.
+/// earlier numbers.
 ///
 /// A server that is promoted or restarted reports a new replication id. A server that is only
 /// reconnected reports the same id. If a server does not report its id, each connection counts as a
@@ -29,10 +29,11 @@ pub(crate) struct EpochTracker {
     is_held: AtomicBool,
 }
 
-/// The epoch of the last connection.
+/// The replication epoch of the last connection.
 #[derive(Debug, Default)]
 struct Last {
-    /// The replication id that the connection's server reported, if it did.
+    /// The replication id that the connection's server reported. `None` if the server did not
+    /// report the id.
     name: Option<Box<str>>,
     /// The time at which the connection was lost, if it was lost.
     left: Option<Instant>,

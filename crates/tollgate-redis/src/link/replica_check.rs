@@ -11,24 +11,24 @@ use crate::connection::{Endpoint, LinkError, Pushes, ReplicaAddress, Replication
 /// The time after which a replica that gave no answer is queried again.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// The replicas of one server that were checked.
+/// The replicas of one server that passed the check.
 ///
 /// A replica that this process cannot reach, or that does not answer, is not an error: the server
-/// may know the replica by an address in another network.
+/// may report an address of the replica in another network.
 #[derive(Debug, Default)]
 pub(super) struct ReplicaCheck {
     fit: Vec<ReplicaAddress>,
-    /// The time at which replicas that gave no answer are queried again. `None` if there are no
-    /// such replicas.
+    /// The time at which the replicas that gave no answer are queried again. `None` if every
+    /// replica gave an answer.
     retry_at: Option<Instant>,
 }
 
 impl ReplicaCheck {
-    /// Checks the replicas in `replication`, except those that passed an earlier check. Waits for
-    /// at most `within`.
+    /// Checks the replicas in `replication`, except the replicas that passed an earlier check.
+    /// Waits for at most `within`.
     ///
     /// # Errors
-    /// [`LinkError::ReplicaWithoutModule`] names the first replica that cannot follow `primary`.
+    /// [`LinkError::ReplicaWithoutModule`] with the first replica that does not have the module.
     pub(super) async fn check<C: Codec>(
         &mut self,
         primary: &Endpoint,

@@ -60,7 +60,7 @@ impl Link {
         self.supervised.circuit()
     }
 
-    /// Returns the server's clock.
+    /// Returns the estimate of the server's clock.
     pub(crate) fn clock(&self) -> &ShardClock {
         &self.clock
     }
@@ -77,7 +77,7 @@ impl Link {
     }
 
     /// Returns the reason why the last attempt to connect failed or the last connection was lost.
-    /// Returns `None` if neither has happened.
+    /// Returns `None` if no attempt has failed and no connection was lost.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.supervised.last_error()
     }
@@ -97,8 +97,8 @@ impl Link {
         self.supervised.health().report(generation, fault);
     }
 
-    /// Reports that a decision missed its deadline. `submitted` is the server's progress at the
-    /// time when the decision was submitted.
+    /// Reports that a decision missed its deadline. `submitted` is the progress of the server at
+    /// the time when the decision was submitted.
     pub(crate) fn missed(&self, submitted: Progress) {
         self.supervised.health().missed(submitted);
     }

@@ -16,8 +16,8 @@ use crate::members::Members;
 pub(crate) enum RequiredRole {
     /// The server accepts writes.
     Primary,
-    /// The server accepts writes and reports its replication offset, which the shard's users of
-    /// replicas need.
+    /// The server accepts writes and reports its replication offset, if access rules permit that.
+    /// The offset of the primary shows whether replicas keep up.
     ReportingPrimary(Arc<ReplicationProgress>),
     /// The server answers reads. Its data is current except for the replication delay.
     Replica(Arc<ReplicationProgress>),
@@ -35,13 +35,13 @@ pub(super) struct ConnectLimits {
 impl RequiredRole {
     pub(super) fn accepts(&self, role: Role) -> bool {
         match self {
-            // If access rules hide the role, a replica is detected later, because it rejects
+            // If access rules hide the role, a replica is detected later, because a replica rejects
             // writes.
             Self::Primary | Self::ReportingPrimary(_) => {
                 matches!(role, Role::Primary | Role::Unknown)
             }
-            // A replica that was promoted is accepted too. If it is not the shard's primary, its
-            // replication progress shows that.
+            // A replica that was promoted is accepted too. If the promoted server is not the
+            // shard's primary, its replication progress shows that.
             Self::Replica(_) => matches!(role, Role::Primary | Role::Replica | Role::Unknown),
         }
     }
@@ -53,7 +53,8 @@ impl RequiredRole {
         }
     }
 
-    /// Processes the replication report of the server at `address`.
+    /// Passes the replication report of the server at `address` to the replication progress and to
+    /// `members`. Returns an error if the server may not be used.
     fn read_replication(
         &self,
         address: &str,
@@ -85,8 +86,8 @@ impl RequiredRole {
 }
 
 /// Connects to `endpoint` and returns the connection and the server's report. Verifies that the
-/// server has the required role and may be charged according to `members`. Then prepares the server
-/// for the commands of `codec`.
+/// server has the required role and that `members` permits charges on the server. Then prepares the
+/// server for the commands of `codec`.
 pub(super) async fn connect<C: Codec>(
     endpoint: &Endpoint,
     required_role: &RequiredRole,
@@ -113,7 +114,7 @@ pub(super) async fn connect<C: Codec>(
 }
 
 /// Queries the server as [`Connection::ask`] does. Checks that the server has the role
-/// `required_role` and may be charged according to `members`.
+/// `required_role` and that `members` permits charges on the server.
 pub(super) async fn probe(
     connection: &Connection,
     required_role: &RequiredRole,
@@ -123,8 +124,8 @@ pub(super) async fn probe(
     let server_report = connection.ask(within).await?;
     if !required_role.accepts(server_report.role) {
         if required_role.charges() {
-            // The report with the wrong role also matters to connections that use this server as
-            // the primary.
+            // Other connections may use this server as the primary, so they also need the report
+            // with the wrong role.
             let _ = members.record_report(connection.address(), &server_report);
         }
         return Err(LinkError::Role {

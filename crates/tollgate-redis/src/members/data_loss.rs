@@ -12,8 +12,8 @@ use crate::connection::{Connection, EPOCH, GENERATION, Replication};
 use crate::info::Info;
 use crate::random::random;
 
-/// Returns the name of the generation key for a cluster node that owns the slot of `tag`. This key
-/// shows a loss of data.
+/// Returns the name of the generation key for a cluster node that owns the slot of `tag`. A loss of
+/// data is detected by this key.
 pub(crate) fn generation_at(tag: &str) -> String {
     format!("tg1:generation{{{tag}}}")
 }
@@ -28,14 +28,14 @@ const RENEW_AFTER: Duration = Duration::from_secs(600);
 pub enum DataLoss {
     /// All keys were deleted, for example by `FLUSHALL`.
     Flushed,
-    /// The primary started without the existing data: the primary was restarted, or another server
-    /// took its place.
+    /// The primary started without the existing data. The primary was restarted, or another server
+    /// replaced it.
     Restarted,
     /// The primary started with older data, for example from a snapshot.
     Older,
     /// The promoted server lacks the last writes of the old primary.
     FailedOver {
-        /// The least number of bytes of the replication stream that are missing.
+        /// The number of bytes of the replication stream that are missing, at least.
         bytes: u64,
     },
     /// The primary evicted keys for lack of memory. Each evicted key may have been a current
@@ -50,8 +50,9 @@ pub enum DataLoss {
 ///
 /// The shard contains a generation key with a random value. Nodes renew the time to live of this
 /// key. If the key is missing or has another value, the other keys are lost as well. The
-/// replication id and the offset of the primary show how far its data goes. The primary reports how
-/// many keys it evicted, but not their names. Each node detects losses from its own start on.
+/// replication id and the replication offset of the primary show whether the end of its data is
+/// missing. The primary reports how many keys it evicted, but not their names. A node detects the
+/// losses that occur after its own start.
 #[derive(Debug, Default)]
 pub(crate) struct DataLossMonitor(Mutex<KnownState>);
 
@@ -64,7 +65,7 @@ struct KnownState {
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
-    /// The number of keys that the primary has evicted.
+    /// The number of keys that the primary had evicted at the last check.
     evicted: Option<u64>,
     count: u64,
     last: Option<DataLoss>,
@@ -91,12 +92,12 @@ impl DataLossMonitor {
     }
 
     /// Writes nothing from now on. The monitor reads the generation key that other nodes wrote, and
-    /// creates none.
+    /// does not create the key.
     pub(crate) fn set_read_only(&self) {
         self.0.lock().only_looks = true;
     }
 
-    /// Checks whether the primary at the other end of `connection`, which reported `server_report`,
+    /// Checks whether the primary that `connection` leads to, and that reported `server_report`,
     /// still has its data. Waits for at most `within`. A missing answer does not count as a loss.
     pub(crate) async fn look(
         &self,
@@ -122,9 +123,8 @@ impl DataLossMonitor {
         }
     }
 
-    /// Writes `epoch` on the server at the other end of `connection`. If the server rejects the
-    /// write, the shard has no mark, and the order of the configuration chooses among several
-    /// primaries.
+    /// Writes `epoch` on the server that `connection` leads to. If the server rejects the write,
+    /// its mark has no epoch, and the order of the configuration chooses among several primaries.
     pub(crate) async fn write_epoch(&self, connection: &Connection, epoch: u64, within: Duration) {
         if self.0.lock().only_looks {
             return;
@@ -134,7 +134,7 @@ impl DataLossMonitor {
         let _ = timeout(within, connection.call(&write)).await;
     }
 
-    /// Returns the number of losses and the reason of the last loss.
+    /// Returns the number of losses and the cause of the last loss.
     pub(crate) fn totals(&self) -> (u64, Option<DataLoss>) {
         let known = self.0.lock();
         (known.count, known.last.clone())
@@ -174,7 +174,7 @@ impl DataLossMonitor {
     }
 }
 
-/// Reads the generation key with `MGET`. The step also uses this command, so no further permission
+/// Reads the generation key with `MGET`. The step uses the same command, so no further permission
 /// is needed.
 async fn read(connection: &Connection, key: &str) -> Found {
     let mut get = redis::cmd("MGET");
@@ -211,9 +211,9 @@ impl KnownState {
         is_due
     }
 
-    /// Returns the result to use after the generation key was found missing and `found` was read
-    /// from its new key. If the new key cannot be read, a known value that was lost still counts as
-    /// lost.
+    /// Returns the result to use after the generation key was missing and was created again.
+    /// `found` is the result of reading the created key. If the created key cannot be read but an
+    /// earlier value is known, the earlier value still counts as lost.
     fn replaces(&self, found: Found) -> Found {
         match found {
             Found::Unreadable if self.generation.is_some() => Found::Missing,
@@ -221,7 +221,7 @@ impl KnownState {
         }
     }
 
-    /// Returns the number of evictions since the last check. Returns `None` if another server is
+    /// Returns the evictions since the last check as a loss. Returns `None` if another server is
     /// the primary now, because each server has a count of its own. Call this function before
     /// [`observe`](Self::observe), which records the primary's history.
     fn dropped(
@@ -235,7 +235,8 @@ impl KnownState {
         is_loss.then_some(DataLoss::Evicted { keys })
     }
 
-    /// Returns the reason of a loss since the last check, if there was a loss.
+    /// Compares the reports with the last known state, and records them. Returns the cause of a
+    /// loss since the last check, if data were lost.
     fn observe(&mut self, server_report: Option<&Replication>, found: &Found) -> Option<DataLoss> {
         let is_kept = match (&self.generation, found) {
             (None, _) | (_, Found::Unreadable) => None,
@@ -288,15 +289,16 @@ impl KnownState {
 /// The relation of the primary's current replication history to the last known history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lineage {
-    /// Both are the same history.
+    /// The current history is the known history.
     Same,
-    /// The relation is unknown.
+    /// The relation of the two histories is unknown.
     Unknown,
     /// The current history continues the known history. No missing bytes are known.
     Other,
-    /// The current history continues the known history without this number of bytes at its end.
+    /// The current history continues the known history, but this number of bytes at the end of the
+    /// known history is missing.
     Truncated(u64),
-    /// The current history begins before the end of the known history.
+    /// The current history ends before the end of the known history.
     RolledBack,
 }
 

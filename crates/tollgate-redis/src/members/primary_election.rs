@@ -1,4 +1,4 @@
-//! The election of a shard's primary among servers that report that role.
+//! The election of a shard's primary among the servers that report the role of a primary.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use crate::connection::{EpochMark, Replication, Role};
 /// Chooses the primary of a shard from the reports of the servers about themselves and the votes of
 /// the sentinels.
 ///
-/// If a server was frozen while another server was promoted, it still reports itself as primary
-/// afterwards: for ten seconds with sentinels, and without end otherwise. Charges on this server
-/// are lost. If two servers report themselves as primary, one of them is chosen by these rules, the
-/// first rule that applies:
+/// If a server was frozen while another server was promoted, the frozen server still reports itself
+/// as primary when it continues: for ten seconds with sentinels, and without end without sentinels.
+/// Charges on this server are lost. If two servers report themselves as primary, the first of these
+/// rules that applies chooses one of them:
 ///
 /// - The server that the sentinels name. The vote with the latest epoch counts if most of the
 ///   configured sentinels agree, or if the named server confirms the vote.
@@ -30,26 +30,28 @@ use crate::connection::{EpochMark, Replication, Role};
 /// server. After a promotion by mistake, the promoted server stays the primary until the sentinels
 /// make it a replica again.
 ///
-/// The server that was replaced is not charged until it becomes a replica of another server, until
-/// the sentinels name it as the primary, or until the server that replaced it becomes its replica.
+/// A server that was replaced is not charged until one of three events: the server becomes a
+/// replica of another server, the sentinels name the server as the primary, or the server that
+/// replaced it becomes its replica.
 #[derive(Debug)]
 pub(super) struct PrimaryElection {
     /// The last report of each server about itself.
     servers: BTreeMap<Box<str>, ServerClaim>,
     /// The last vote of each sentinel.
     words: BTreeMap<Box<str>, SentinelVote>,
-    /// The servers that must not be charged, because another server replaced them. Each has the
-    /// address of its successor.
+    /// The servers that must not be charged, because another server replaced them. Maps the address
+    /// of each such server to the address of its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
-    /// The servers that report themselves as primary and are not chosen. Each has the address of
-    /// the chosen server. The entry stays until one of the two servers changes.
+    /// The servers that report themselves as primary and are not chosen. Maps the address of each
+    /// such server to the address of the chosen server. The map is computed again after each report
+    /// and vote.
     outranked: BTreeMap<Box<str>, Box<str>>,
-    /// The servers in the order of the configuration. `None` if the mark does not choose among
-    /// them.
+    /// The servers in the order of the configuration. `None` if the marks do not choose among
+    /// several primaries.
     order: Option<Arc<[Box<str>]>>,
     /// The number of configured sentinels.
     sentinels: usize,
-    /// The time for which reports and votes are valid.
+    /// The time for which a report or a vote is valid.
     fresh_for: Duration,
 }
 
@@ -57,7 +59,7 @@ pub(super) struct PrimaryElection {
 #[derive(Clone, Debug)]
 struct ServerClaim {
     role: Role,
-    /// The server's replication state. `None` if the server does not report it.
+    /// The server's replication state. `None` if the server does not report its state.
     replication: Option<Replication>,
     mark: EpochMark,
     /// Whether the server answered the last query.
@@ -99,8 +101,8 @@ pub(crate) enum SentinelOrigin {
 }
 
 impl PrimaryElection {
-    /// Creates an election without reports and with this number of configured sentinels. Reports
-    /// and votes are valid for `fresh_for`.
+    /// Creates an election without reports, for a shard with this number of configured sentinels.
+    /// Reports and votes are valid for `fresh_for`.
     pub(super) const fn new(sentinels: usize, fresh_for: Duration) -> Self {
         Self {
             servers: BTreeMap::new(),
@@ -125,8 +127,8 @@ impl PrimaryElection {
         if matches!(role, Role::Replica | Role::DisconnectedReplica) {
             self.deposed.remove(address);
         }
-        // The server at `address` replaced another server and is a replica again. If it follows the
-        // server that it replaced, that server is the primary after all.
+        // The server at `address` replaced another server and is a replica again. If this replica
+        // follows the server that it replaced, the replaced server is the primary after all.
         if let (Role::Replica, Some(server_report)) = (role, server_report) {
             let servers = &self.servers;
             self.deposed.retain(|server, by| {
@@ -154,20 +156,20 @@ impl PrimaryElection {
         self.order = Some(order);
     }
 
-    /// Returns the servers that report themselves as primary and are not chosen. Each has the
-    /// address of the chosen server.
+    /// Returns the servers that report themselves as primary and are not chosen. Maps the address
+    /// of each such server to the address of the chosen server.
     pub(super) const fn outranked(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.outranked
     }
 
-    /// Returns the reachable servers that report themselves as primary.
+    /// Returns the addresses of the reachable servers that report themselves as primary.
     pub(super) fn reachable_leaders(&self, now: Instant) -> Vec<String> {
         let answers = |claim: &ServerClaim| claim.is_reachable && self.is_fresh(claim.at, now);
         let leaders = self.leaders().filter(|(_, claim)| answers(claim));
         leaders.map(|(address, _)| address.to_string()).collect()
     }
 
-    /// Returns an epoch above all known epochs. Returns `None` if the mark does not choose the
+    /// Returns an epoch above all known epochs. Returns `None` if the marks do not choose the
     /// primary.
     pub(super) fn next_epoch(&self) -> Option<u64> {
         self.order.as_ref()?;
@@ -191,8 +193,8 @@ impl PrimaryElection {
         self.deposed.retain(|address, _| is_known(address));
     }
 
-    /// Returns the servers that must not be charged, because another server replaced them. Each has
-    /// the address of its successor.
+    /// Returns the servers that must not be charged, because another server replaced them. Maps the
+    /// address of each such server to the address of its successor.
     pub(super) const fn deposed(&self) -> &BTreeMap<Box<str>, Box<str>> {
         &self.deposed
     }
@@ -222,9 +224,9 @@ impl PrimaryElection {
         self.outranked = self.losers_by_mark(now);
     }
 
-    /// Returns the primaries that lose against the best primary by their mark. Only primaries that
-    /// answer and that no other server replaced are compared. Each has the address of the best
-    /// primary.
+    /// Compares the marks of several primaries. Maps the address of each primary without the best
+    /// mark to the address of the primary with the best mark. Only primaries that answer and that
+    /// no other server replaced are compared.
     fn losers_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
         let Some(order) = &self.order else { return BTreeMap::new() };
         let place = |address: &str| order.iter().position(|known| **known == *address);
@@ -242,7 +244,7 @@ impl PrimaryElection {
         losers.map(|(address, _)| (address.clone(), best.clone())).collect()
     }
 
-    /// Returns the vote that counts: of the trusted votes, the vote with the latest epoch.
+    /// Returns the trusted vote with the latest epoch.
     fn winning_vote(&self, now: Instant) -> Option<&SentinelVote> {
         let words = self.words.values().filter(|word| self.is_fresh(word.at, now));
         words.filter(|word| self.is_believed(word, now)).max_by_key(|word| word.epoch)

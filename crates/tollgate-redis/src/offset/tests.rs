@@ -23,7 +23,7 @@ fn nothing_is_known_before_the_first_reply() {
 #[test]
 fn a_deadline_is_never_later_than_the_true_one() {
     let start = Instant::now();
-    // The server may read its clock at any moment of the round trip.
+    // The server may read its clock at any time during the round trip.
     for read in [0, 1, 3_999, 7_000] {
         let clock = ShardClock::default();
         clock.observe(told(start, 0, read, 7_000));

@@ -11,11 +11,12 @@ use crate::job::Job;
 /// Transfers cells through the batcher to the primary, even if replicas answer read-only calls,
 /// because a transfer needs the current state.
 ///
-/// A transfer decides nothing, so it is not held back when the charges of a new epoch are.
+/// A transfer decides nothing, so a transfer also runs while charges are held back after a
+/// failover.
 ///
-/// A transfer is split into jobs of at most 64 cells. A job that joins cells is also full once its
-/// cells have more than 64 KiB. The jobs run one after the other, and each job has the store's
-/// whole deadline. The first error ends the transfer.
+/// A transfer is split into jobs of at most 64 cells. A job that joins cells gets no further cell
+/// once its cells have more than 64 KiB. The jobs run one after the other, and each job has the
+/// store's whole deadline. The first error ends the transfer.
 impl CellTransfer for RedisShard {
     async fn cells(
         &self,

@@ -7,8 +7,8 @@ use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisShard {
     /// Scans some keys of the primary for subjects that match `filter`. The scan starts at
-    /// `cursor`; 0 is the beginning. A key that exists during the whole listing is found. A key
-    /// that is created or deleted during the listing may be missed.
+    /// `cursor`. The cursor 0 selects the beginning. A key that exists during the whole listing is
+    /// found. A key that is created or deleted during the listing may be missed.
     ///
     /// # Errors
     /// [`ListError`] if the primary did not answer by `until`, or does not permit the scan.

@@ -1,4 +1,4 @@
-//! Documents that nodes share. They are stored on the primary.
+//! Documents that nodes share. The primary stores these documents.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use super::RedisShard;
 use crate::shared_blob::BlobKeys;
 
 impl RedisShard {
-    /// Returns the version of the document called `name`, or an empty version if there is no
-    /// document.
+    /// Returns the version of the document called `name`. Returns an empty version if no document
+    /// has this name.
     ///
     /// # Errors
     /// [`StoreError`] if the primary did not answer within
@@ -18,7 +18,7 @@ impl RedisShard {
         BlobKeys::of(name).version(self.shard.primary().link()).await
     }
 
-    /// Returns the document called `name`, or an empty one if there is none.
+    /// Returns the document called `name`. Returns an empty document if no document has this name.
     ///
     /// # Errors
     /// The same as [`shared_blob_version`](Self::shared_blob_version).
@@ -26,12 +26,13 @@ impl RedisShard {
         BlobKeys::of(name).read(self.shard.primary().link()).await
     }
 
-    /// Replaces the document called `name` by `document` in one atomic step, if its version is
-    /// `before`. The document expires after `lasting`.
+    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
+    /// comparison and the replacement are one atomic step. The new document expires after
+    /// `lasting`.
     ///
     /// # Errors
-    /// The same as [`shared_blob_version`](Self::shared_blob_version). After an error it is unknown
-    /// whether the document was replaced.
+    /// The same as [`shared_blob_version`](Self::shared_blob_version). After an error, it is
+    /// unknown whether the document was replaced.
     pub async fn replace_shared_blob(
         &self,
         name: &str,

@@ -5,8 +5,8 @@ use tollgate_core::Cell;
 
 use crate::job::{JobCharge, Op};
 
-/// Decodes the cell at the front of `rest`, which answers `ask`. Returns `None` if no step could
-/// have sent such a cell.
+/// Decodes the cell at the front of `rest`, which is the answer to `ask`. Returns `None` if no step
+/// could have sent such a cell, and `Some(None)` if the server has no cell.
 pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = ask.op else { return None };
     let (size, after) = rest.split_first_chunk()?;
@@ -19,7 +19,7 @@ pub(super) fn take_cell(ask: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell
     Cell::from_bytes(bytes).filter(|cell| kind(cell) == ask.rule.kind).map(Some)
 }
 
-/// Returns the code of the algorithm that uses cells of the same kind as `cell`.
+/// Returns the code of the algorithm that has cells of this type.
 fn kind(cell: &Cell) -> u8 {
     match cell {
         Cell::FixedWindow(_) => 1,

@@ -6,19 +6,19 @@ use tollgate_core::{Admission, ChargePosition, Reading, StoredState, Timestamp};
 use super::{take_byte, take_number};
 use crate::job::{JobCharge, Op};
 
-/// The number of digits of a window: thirteen digits are the time of the reset, and six digits are
-/// the used units.
+/// The number of digits of an encoded window. The first thirteen digits are the time of the reset,
+/// and the last six digits are the used units.
 const DIGITS: usize = 19;
 const DIGITS_OF_USED: u64 = 1_000_000;
 
-/// The result of a job's charges.
+/// The outcome of a job's charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Outcome {
     Admitted,
     Refused,
 }
 
-/// An open fixed window before a job.
+/// The state of an open fixed window before a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Window {
     resets_at: Timestamp,
@@ -31,8 +31,8 @@ impl Window {
         matches!(byte, b'+' | b'1'..=b'9')
     }
 
-    /// Decodes the window at the front of `rest`. If the same command has counted units since it
-    /// read the window, these units come before the digits of the window.
+    /// Decodes the window at the front of `rest`. If earlier jobs of the same command charged the
+    /// window after the command read it, their units come before the digits of the window.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut counted = 0;
         if rest.first() == Some(&b'+') {

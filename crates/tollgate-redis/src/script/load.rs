@@ -11,21 +11,20 @@ use crate::command::{Command, KeyCreation};
 /// A text that is neither a valid library nor a valid script.
 const NO_STEP: &str = "no step";
 
-/// How the step runs in a server: its form and the commands for reads.
+/// How the step runs in a server, and the commands for reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RuntimeInfo {
-    /// The form in which the server runs the step.
+    /// How the server runs the step: as a module, a function or a script.
     pub(crate) runs: StepRuntime,
     /// The commands that run the step for jobs that only read.
     pub(crate) reads: ReadVerb,
 }
 
 impl Step {
-    /// Determines the form in which the step runs in the server, and loads the step if it is
-    /// missing.
+    /// Determines how the step runs in the server, and loads the step if it is missing.
     ///
     /// # Errors
-    /// The server's last error, if the step can run in none of the permitted forms.
+    /// The server's last error, if the step can run in no way that `choice` permits.
     pub(crate) async fn load(
         &self,
         connection: &mut MultiplexedConnection,
@@ -57,13 +56,13 @@ impl Step {
         Ok(RuntimeInfo { runs, reads })
     }
 
-    /// Determines the form in which a replica runs the step. `primary` is the form of the step in
-    /// its primary, if that form is known. A replica receives functions only from its primary.
-    /// Scripts are loaded into a replica as into any other server.
+    /// Determines how a replica runs the step. `primary` is how the step runs in the replica's
+    /// primary, if that is known. A replica receives functions only from its primary. Scripts are
+    /// loaded into a replica as into any other server.
     ///
     /// # Errors
-    /// The server's last error, if the step can run in none of the permitted forms. This is also
-    /// the case if the primary's function has not arrived yet.
+    /// The server's last error, if the step can run in no way that `choice` permits. The same error
+    /// is returned if the primary's function has not arrived yet.
     pub(crate) async fn find(
         &self,
         connection: &mut MultiplexedConnection,
@@ -92,11 +91,11 @@ impl Step {
         found.map(|()| RuntimeInfo { runs: StepRuntime::Script, reads })
     }
 
-    /// Determines the form in which the step runs in the server, or would run once a node has
-    /// loaded the step. Loads nothing.
+    /// Determines how the step runs in the server, or would run once a node has loaded the step.
+    /// Loads nothing.
     ///
     /// # Errors
-    /// The server's last error, if the step can run in none of the permitted forms.
+    /// The server's last error, if the step can run in no way that `choice` permits.
     pub(crate) async fn predict(
         &self,
         connection: &mut MultiplexedConnection,
@@ -118,11 +117,12 @@ impl Step {
         self.could_run(connection, StepRuntime::Script).await.map(|()| ways(StepRuntime::Script))
     }
 
-    /// Returns the module's form of the step, if `choice` permits this form and the server has
-    /// loaded the module.
+    /// Returns how the step runs in the server's module, if `choice` permits the module and the
+    /// server has loaded the module.
     ///
     /// # Errors
-    /// The server's last error, if no other form is permitted or if the server cannot answer now.
+    /// The server's last error, if `choice` permits only the module or if the server cannot answer
+    /// now.
     async fn find_module(
         &self,
         connection: &mut MultiplexedConnection,
@@ -142,9 +142,9 @@ impl Step {
         }
     }
 
-    /// Checks whether the server has the step in this form, or whether the user may load the step.
-    /// For the second check, sends a text that is neither a library nor a script. The server
-    /// rejects either the user or the text.
+    /// Checks whether the server has the step as `runs` requires, or whether the user may load the
+    /// step. To check the permission, sends a text that is neither a library nor a script. The
+    /// server rejects either the user or the text.
     async fn could_run(
         &self,
         connection: &mut MultiplexedConnection,
@@ -235,7 +235,7 @@ fn is_denied(error: &RedisError) -> bool {
     error.code() == Some("NOPERM")
 }
 
-/// Returns whether an error shows nothing about the step, because no answer arrived or the server
+/// Returns whether an error says nothing about the step, because no answer arrived or the server
 /// cannot answer now.
 fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))

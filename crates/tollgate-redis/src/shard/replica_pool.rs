@@ -62,8 +62,8 @@ impl<C: Codec> ReplicaPool<C> {
         readers
     }
 
-    /// Returns the next batcher in rotation with a server that answers, or `None` if no server
-    /// answers.
+    /// Returns the next batcher in rotation that is connected to a server that answers. Returns
+    /// `None` if no server answers.
     pub(crate) fn next(&self) -> Option<Arc<Batcher<C>>> {
         let batchers = Arc::clone(&self.batchers.read());
         let first = self.turn.fetch_add(1, Ordering::Relaxed);

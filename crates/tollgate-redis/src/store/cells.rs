@@ -5,9 +5,9 @@ use tollgate_core::{Cell, CellKey, CellTransfer, StoreError, Timestamp};
 use super::Redis;
 use crate::job::Job;
 
-/// A transfer is split into commands of at most 64 cells. A command that joins cells is also full
-/// once its cells have more than 64 KiB. The commands are sent one after the other. The first error
-/// ends the transfer.
+/// A transfer is split into commands of at most 64 cells. A command that joins cells gets no
+/// further cell once its cells have more than 64 KiB. The commands are sent one after the other.
+/// The first error ends the transfer.
 impl CellTransfer for Redis {
     async fn cells(
         &self,

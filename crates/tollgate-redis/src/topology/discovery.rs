@@ -16,7 +16,7 @@ const LEAST_PERIOD: Duration = Duration::from_millis(1);
 
 /// Queries the role of every server of a member list periodically, until this value is dropped.
 ///
-/// The queries detect a promoted replica even if the old primary still answers. They use
+/// The queries detect a promoted replica even if the old primary still answers. The queries use
 /// connections of their own, which carry no charges and stay open when other connections are
 /// replaced.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl Drop for ServerDiscovery {
     }
 }
 
-/// Runs a task for each server of the member list.
+/// Runs a task for each server of the member list, and follows changes of the list.
 async fn take(members: Arc<Members>, limits: LinkLimits) {
     let mut view = members.view();
     let (mut visitors, mut visited) = (JoinSet::new(), BTreeMap::<Box<str>, AbortHandle>::new());
@@ -61,7 +61,7 @@ async fn take(members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Queries one server once per period, and also when a query is requested.
+/// Queries one server once per period, and also whenever `members` requests a query.
 async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     let address = server.to_string();
     let mut inquiries = members.probe_requests();
@@ -76,7 +76,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
         }
         connection = match ask(connection, &server, limits).await {
             Ok((connection, server_report)) => {
-                // The result of this check matters only to connections that charge the server.
+                // An error of this check matters only to connections that charge the server.
                 let _ = members.record_report(&address, &server_report);
                 Some(connection)
             }

@@ -1,5 +1,5 @@
-//! The sources of a shard's servers: the configuration, together with queries of their roles, or
-//! sentinels.
+//! The sources of a shard's servers. Either the configuration names the servers and queries
+//! determine their roles, or sentinels name the servers.
 
 mod discovery;
 mod sentinel;
@@ -11,10 +11,11 @@ pub use sentinels::{Sentinels, ServerAccess};
 
 use crate::connection::Endpoint;
 
-/// The source of a shard's servers.
+/// The source of the addresses of a shard's servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Topology {
-    /// The configuration names the servers. Their roles show which one is the primary.
+    /// The configuration names the servers. The roles that the servers report show which server is
+    /// the primary.
     Static {
         /// The server that the configuration names as the primary.
         primary: Endpoint,

@@ -12,7 +12,7 @@ use tollgate_link::LinkLimits;
 use crate::connection::{Connection, Endpoint, LinkError, Protocol, Pushes, open};
 use crate::members::Confidence;
 
-/// The most servers that are read from one sentinel's report. The same limit applies to the
+/// The most servers that are read from one sentinel's report. The same limit applies to the other
 /// sentinels in the report.
 const MAX_NAMED: usize = 16;
 
@@ -61,7 +61,7 @@ impl Sentinel {
         endpoint: &Endpoint,
         limits: LinkLimits,
     ) -> Result<Self, LinkError> {
-        // Events and replies arrive on one connection. This needs RESP3.
+        // Events and replies arrive on one connection, which only RESP3 supports.
         let endpoint = Endpoint { protocol: Protocol::Resp3, ..endpoint.clone() };
         let news = Arc::<Notify>::default();
         let opened = async {
@@ -130,7 +130,7 @@ impl ServerLocation {
 }
 
 impl Report {
-    /// Parses the replies to the commands of a query. Returns `None` if they are invalid.
+    /// Parses the replies to the commands of a query. Returns `None` if a reply is invalid.
     fn from_replies(replies: &[Value]) -> Option<Self> {
         let [primary, service, replicas, sentinels] = replies else { return None };
         let [host, port] = <[String; 2]>::from_redis_value_ref(primary).ok()?;
@@ -160,7 +160,7 @@ fn places(list: &Value) -> Vec<ServerLocation> {
     entries.iter().filter_map(place).take(MAX_NAMED).collect()
 }
 
-/// Parses pairs of names and values, which have another form in each protocol version.
+/// Parses pairs of names and values. RESP2 encodes the pairs as a list, and RESP3 as a map.
 fn fields(reply: &Value) -> Option<HashMap<String, String>> {
     HashMap::from_redis_value_ref(reply).ok()
 }

@@ -14,7 +14,7 @@ use crate::connection::{Address, Credentials, Endpoint, LinkError, NameResolver,
 use crate::members::{Members, SentinelOrigin, SentinelVote};
 use crate::random::random;
 
-/// The most sentinels that are queried. Configured sentinels come first.
+/// The most sentinels that are queried. Configured sentinels are queried first.
 const MAX_SENTINELS: usize = 16;
 
 /// The most servers of a shard.
@@ -30,7 +30,7 @@ const LEAST_PERIOD: Duration = Duration::from_millis(10);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sentinels {
     /// The endpoints of the sentinels, at least one. If these sentinels name other sentinels, the
-    /// others are queried too, with the access settings of the first of these endpoints.
+    /// other sentinels are queried too, with the access settings of the first of these endpoints.
     pub sentinels: Vec<Endpoint>,
     /// The name of the shard in the sentinels' `sentinel monitor` setting.
     pub service: String,
@@ -38,17 +38,17 @@ pub struct Sentinels {
     pub servers: ServerAccess,
 }
 
-/// The settings for access to servers with discovered addresses.
+/// The settings for access to servers with addresses that are discovered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerAccess {
-    /// The user and the password.
+    /// The user and the password for the servers.
     pub credentials: Credentials,
     /// The TLS settings, if TLS is used. The certificates must be valid for the host names that the
     /// sentinels report.
     pub tls: Option<Tls>,
-    /// The number of the database.
+    /// The number of the Redis database.
     pub database: u32,
-    /// The version of the wire protocol.
+    /// The version of the Redis wire protocol.
     pub protocol: Protocol,
 }
 
@@ -67,8 +67,8 @@ impl ServerAccess {
         }
     }
 
-    /// Returns the endpoint of a server or a sentinel that a sentinel named. `names` resolves its
-    /// name.
+    /// Returns the endpoint of a server or a sentinel at `place`, which a sentinel reported.
+    /// `names` resolves the host name.
     fn to(&self, place: &ServerLocation, names: NameResolver) -> Endpoint {
         let ServerLocation { host, port } = place.clone();
         Endpoint {
@@ -117,7 +117,8 @@ struct SentinelReports {
     limits: LinkLimits,
     tell: mpsc::Sender<Message>,
     listeners: JoinSet<()>,
-    /// The queried sentinels. Each has its last report, if it has sent a report.
+    /// The queried sentinels, each with its last report. The report is `None` before the first
+    /// report.
     heard: BTreeMap<Arc<str>, LastReport>,
 }
 
@@ -174,7 +175,7 @@ impl SentinelReports {
         self.settings.servers.to(place, self.names())
     }
 
-    /// Returns a resolver for the name of a server or a sentinel that a sentinel named. The
+    /// Returns a resolver for the host name of a server or a sentinel that a sentinel reported. The
     /// resolver uses the same lookup as the first sentinel.
     fn names(&self) -> NameResolver {
         let first = self.settings.sentinels.first();
@@ -182,7 +183,7 @@ impl SentinelReports {
     }
 
     /// Returns all servers that sentinels named recently. Primaries come first, so the limit of
-    /// servers never excludes them.
+    /// servers never excludes a primary.
     fn servers(&self, now: Instant) -> Vec<Endpoint> {
         let reports = || {
             let said = self.heard.values().filter_map(|(_, said)| said.as_ref());
@@ -202,7 +203,7 @@ impl SentinelReports {
     }
 }
 
-/// Queries one sentinel.
+/// A task that queries one sentinel.
 struct Listener {
     sentinel: Endpoint,
     address: Arc<str>,
@@ -227,8 +228,8 @@ impl Listener {
         }
     }
 
-    /// Queries the sentinel on one connection, in each heartbeat and after each event. Returns the
-    /// error that ends the connection.
+    /// Queries the sentinel on one connection, in each heartbeat interval and after each event.
+    /// Returns the error that ends the connection.
     async fn listen(&self) -> LinkError {
         let sentinel = match Sentinel::connect(&self.sentinel, self.limits).await {
             Ok(sentinel) => sentinel,

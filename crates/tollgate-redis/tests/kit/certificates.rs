@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use tempfile::TempDir;
 
-/// An authority's `ca.pem`, a `server.pem` for 127.0.0.1 and a `client.pem`, the last two with a
-/// `.key` file.
+/// The certificates of a test: an authority's `ca.pem`, a `server.pem` for 127.0.0.1, and a
+/// `client.pem`. The last two each have a `.key` file.
 pub struct Certificates(TempDir);
 
 impl Certificates {
@@ -16,7 +16,8 @@ impl Certificates {
         let files = Self(TempDir::new().unwrap());
         let mut params = CertificateParams::new([]).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        // If all certificates had one name, OpenSSL would take each of them for its own issuer.
+        // If all certificates had the same name, OpenSSL would take each certificate for its own
+        // issuer.
         params.distinguished_name.push(DnType::CommonName, "authority");
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         fs::write(files.path("ca.pem"), authority.pem()).unwrap();

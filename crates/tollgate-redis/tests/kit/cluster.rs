@@ -9,7 +9,7 @@ use redis::aio::MultiplexedConnection;
 
 use super::{PATIENCE, Server, Version};
 
-/// The pause between two checks of the state that the nodes agree on.
+/// The pause between two checks whether the nodes agree on a state.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// The number of slots in a cluster.
@@ -22,12 +22,13 @@ pub const PRIMARIES: usize = 3;
 /// and when a node is killed.
 const NODE_TIMEOUT: &str = "1000";
 
-/// A longer timeout for tests without failover: a machine that is busy for a second then causes
-/// none.
+/// A longer timeout for tests without failover. With this timeout, a machine that is busy for a
+/// second causes no failover.
 const PATIENT_NODE_TIMEOUT: &str = "15000";
 
-/// The arguments of a cluster node. With them a replica takes over even if it is not up to date,
-/// and tests wait only for the events that they check.
+/// The arguments of a cluster node. A replica with these arguments takes over even if it is not up
+/// to date, and replication starts without delay, so tests wait only for the events that they
+/// check.
 const NODE: [&str; 10] = [
     "--cluster-enabled",
     "yes",
@@ -41,9 +42,9 @@ const NODE: [&str; 10] = [
     "0",
 ];
 
-/// Three primaries that share the slots evenly, and their replicas.
+/// Three primaries that share the slots evenly, and optionally a replica of each primary.
 pub struct Cluster {
-    /// The primaries, in the order of their slots, then as many replicas in the same order, if any.
+    /// The primaries, in the order of their slots, and then the replicas in the same order.
     pub nodes: Vec<Server>,
 }
 
@@ -55,8 +56,8 @@ pub enum Replicas {
 }
 
 impl Cluster {
-    /// Starts a cluster and waits until all nodes report it as serving and its replicas are in
-    /// sync.
+    /// Starts a cluster. Waits until all nodes report that the cluster serves requests, and until
+    /// the replicas are in sync.
     pub async fn start(version: Version, replicas: Replicas) -> Self {
         let count = match replicas {
             Replicas::None => PRIMARIES,
@@ -93,7 +94,7 @@ impl Cluster {
         cluster
     }
 
-    /// Kills the node at `place`. The others soon mark it as failed.
+    /// Kills the node at the index `place`. The other nodes soon mark the killed node as failed.
     pub async fn kill(&mut self, place: usize) {
         self.hold_for_dead_after(NODE_TIMEOUT).await;
         self.nodes[place].kill();
@@ -105,13 +106,13 @@ impl Cluster {
         }
     }
 
-    /// Returns the slots that the primary at `place` owns at first.
+    /// Returns the slots that the primary at the index `place` owns at first.
     pub fn share(&self, place: usize) -> std::ops::Range<u16> {
         let edge = |place: usize| (usize::from(SLOTS) * place / PRIMARIES) as u16;
         edge(place)..edge(place + 1)
     }
 
-    /// Returns the place of the primary that owns `slot` at first.
+    /// Returns the index of the primary that owns `slot` at first.
     pub fn place_of(&self, slot: u16) -> usize {
         (0..PRIMARIES).find(|place| self.share(*place).contains(&slot)).expect("a slot")
     }
@@ -121,14 +122,14 @@ impl Cluster {
         self.nodes.iter().map(Server::url).collect()
     }
 
-    /// Waits until every node reports this field of `CLUSTER INFO`.
+    /// Waits until every node reports this value of the field in `CLUSTER INFO`.
     pub async fn agree(&self, field: &str, value: &str) {
         for node in &self.nodes {
             node.says(field, value).await;
         }
     }
 
-    /// Starts to move `slot` from the primary at `from` to the one at `to`.
+    /// Starts to move `slot` from the primary at the index `from` to the primary at the index `to`.
     pub async fn begin_to_move(&self, slot: u16, from: usize, to: usize) {
         let (source, target) = (&self.nodes[from], &self.nodes[to]);
         let slot = slot.to_string();
@@ -138,7 +139,7 @@ impl Cluster {
         source.tell(&[&words[..], &["MIGRATING", &target_id]].concat()).await;
     }
 
-    /// Moves one key of `slot`; returns false if none is left.
+    /// Moves one key of `slot`. Returns false if no key is left.
     pub async fn move_key(&self, slot: u16, from: usize, to: usize) -> bool {
         let mut source = self.nodes[from].connect().await;
         let keys: Vec<String> = redis::cmd("CLUSTER")
@@ -161,8 +162,8 @@ impl Cluster {
         true
     }
 
-    /// Ends the move. The new owner is set first, so neither node redirects to one that does not
-    /// yet own the slot.
+    /// Ends the move. The new owner is set first, so neither node redirects to a node that does not
+    /// own the slot yet.
     pub async fn end_move(&self, slot: u16, from: usize, to: usize) {
         let id = self.nodes[to].id().await;
         for place in [to, from] {
@@ -171,7 +172,7 @@ impl Cluster {
         }
     }
 
-    /// Waits until the node at `place` lists all `count` nodes.
+    /// Waits until the node at the index `place` lists all `count` nodes.
     async fn shows_all(&self, place: usize, count: usize) {
         let mut connection = self.nodes[place].connect().await;
         let shown = async {
@@ -202,12 +203,12 @@ impl Server {
         redis::cmd("CLUSTER").arg("MYID").query_async(&mut connection).await.expect("an id")
     }
 
-    /// Joins the cluster of `other`.
+    /// Joins the server to the cluster of `other`.
     pub async fn meet(&self, other: &Self) {
         self.tell(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]).await;
     }
 
-    /// Waits until the node reports this field of `CLUSTER INFO`.
+    /// Waits until the node reports this value of the field in `CLUSTER INFO`.
     pub async fn says(&self, field: &str, value: &str) {
         let mut connection = self.connect().await;
         let wanted = format!("{field}:{value}");

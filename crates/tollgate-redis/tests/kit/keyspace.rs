@@ -2,7 +2,7 @@
 
 use super::Server;
 
-/// The approximate number of keys for one step of a scan.
+/// The approximate number of keys that one call of `SCAN` examines.
 const SCAN_COUNT: usize = 1_000;
 
 impl Server {
@@ -26,7 +26,7 @@ impl Server {
         }
     }
 
-    /// Asserts that the server has keys, and that each of them has an expiry.
+    /// Asserts that the server has keys, and that every key has an expiry.
     pub async fn assert_every_key_ends(&self) {
         let keys = self.keys().await;
         assert!(!keys.is_empty(), "there are no keys: was this the server that decided?");

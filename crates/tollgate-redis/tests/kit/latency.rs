@@ -1,4 +1,4 @@
-//! A network with a round trip, in which some packets are delayed.
+//! A network with a configurable round trip, which delays some packets.
 
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
@@ -13,27 +13,29 @@ use std::time::{Duration, Instant};
 /// The most packets in transit in one direction of one connection.
 const IN_TRANSIT: usize = 1_024;
 
-/// The times that packets take.
+/// The transit times of packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Latency {
-    /// The time in each direction.
+    /// The transit time in each direction.
     pub one_way: Duration,
-    /// One in this many replies is delayed, and later ones wait for it; 0 for none.
+    /// The interval of delayed replies: one in this many replies is delayed, and later replies wait
+    /// for the delayed reply. If zero, no reply is delayed.
     pub stall_every: u64,
-    /// The delay of such a reply.
+    /// The additional time of a delayed reply.
     pub stall: Duration,
 }
 
-/// Forwards packets after a time. The packets of a connection stay in order, as TCP keeps them.
+/// Forwards packets after their transit time. The packets of a connection stay in order, as in TCP.
 ///
-/// It runs on threads of its own: a runtime's timers are too coarse for a round trip.
+/// The proxy runs on threads of its own, because a runtime's timers are too coarse for a round
+/// trip.
 pub struct LatencyProxy {
     port: u16,
     has_ended: Arc<AtomicBool>,
 }
 
 impl LatencyProxy {
-    /// Starts a network between a port of its own and the port `server` on 127.0.0.1.
+    /// Starts a network between a free port and the port `server` on 127.0.0.1.
     pub fn start(server: u16, latency: Latency) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();

@@ -1,4 +1,4 @@
-//! A Redis server for one test, which ends with it.
+//! A Redis server for one test. The server ends with the test.
 
 #![allow(
     dead_code,
@@ -38,12 +38,14 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client};
 use tempfile::TempDir;
 
-/// The most attempts to find a free port, which another process may take first.
+/// The most attempts to find a free port. Another process may take a free port before the server
+/// does.
 const PORT_TRIES: usize = 10;
-/// The most checks whether a starting server is ready, and the pause between them.
+/// The most checks whether a starting server is ready. `READY_PAUSE` is the pause between two
+/// checks.
 const READY_TRIES: usize = 500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port that stores nothing on disk.
@@ -55,12 +57,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the server of the system's package and waits until it answers.
+    /// Starts the server of the system's package and waits until the server answers.
     pub async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    /// Starts a server like [`Self::start`], with more arguments such as `--maxmemory 10mb`.
+    /// Starts a server like [`Self::start`], with additional arguments such as `--maxmemory 10mb`.
     pub async fn start_with(arguments: &[&str]) -> Self {
         Self::start_version(Version::default(), arguments).await
     }
@@ -132,7 +134,7 @@ impl Server {
     }
 }
 
-/// Returns a free loopback port. Another process may take it before the server does.
+/// Returns a free loopback port. Another process may take the port before the server does.
 pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()

@@ -1,8 +1,8 @@
-//! The server module.
+//! The path of the Tollgate server module.
 
 use std::path::PathBuf;
 
-/// Returns the path of the module. `./test` builds it into the folder of the test programs.
+/// Returns the path of the module. `./test` builds the module into the folder of the test programs.
 pub fn module_file() -> String {
     let test = std::env::current_exe().expect("the path of this test");
     let folder = test.parent().map_or_else(PathBuf::new, PathBuf::from);

@@ -1,4 +1,4 @@
-//! Faults of servers: they die, freeze, and return.
+//! Faults of servers: a server dies, freezes, or returns.
 
 #![allow(dead_code, reason = "each test file uses the faults that it is about")]
 
@@ -22,12 +22,13 @@ impl Server {
         self.directory.path()
     }
 
-    /// Stops the server with SIGSTOP: its sockets stay open, and it does not answer.
+    /// Stops the server with SIGSTOP. The server's sockets stay open, but the server does not
+    /// answer.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Lets the stopped server continue.
+    /// Lets the stopped server continue with SIGCONT.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
@@ -39,7 +40,7 @@ impl Server {
     }
 
     /// Starts the server again on its port with the data saved in its directory. Does not wait
-    /// until it is ready.
+    /// until the server is ready.
     pub fn start_again(&mut self, arguments: &[&str]) {
         self.child = run(&mut command(self.version, self.port, self.directory.path(), arguments));
     }

@@ -1,4 +1,4 @@
-//! A network between a client and a server that can fail.
+//! A network between a client and a server. The network can fail.
 
 #![allow(dead_code, reason = "each test file uses the faults that it is about")]
 
@@ -10,15 +10,15 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// The treatment of the bytes in one direction.
+/// How the network treats the bytes in one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Passage {
     /// The network delivers the bytes.
     Open,
     /// The network delivers the bytes after this delay.
     Slow(Duration),
-    /// Buffers them, with all sockets open, and delivers them once the passage is open again, as
-    /// TCP does after a partition heals.
+    /// The network buffers the bytes and keeps all sockets open. The network delivers the bytes
+    /// once the passage is open again, as TCP does after a partition heals.
     Held,
     /// The network drops the bytes and keeps all sockets open, like a machine that died.
     Lost,
@@ -35,7 +35,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Starts a working network between its own port and `server` on 127.0.0.1.
+    /// Starts a working network between a free port and the port `server` on 127.0.0.1.
     pub async fn start(server: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let port = listener.local_addr().expect("an address").port();
@@ -59,12 +59,12 @@ impl Proxy {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Sets the treatment of request bytes from now on.
+    /// Sets how the network treats the bytes of requests from now on.
     pub fn requests(&self, passage: Passage) {
         self.requests.send_replace(passage);
     }
 
-    /// Sets the treatment of reply bytes from now on.
+    /// Sets how the network treats the bytes of replies from now on.
     pub fn replies(&self, passage: Passage) {
         self.replies.send_replace(passage);
     }

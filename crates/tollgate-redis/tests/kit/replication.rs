@@ -9,7 +9,7 @@ use super::{PATIENCE, Server};
 /// The pause between two checks of replication.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The argument with which a primary starts a full synchronization at once, and does not wait for
+/// The argument with which a primary starts a full synchronization at once and does not wait for
 /// more replicas.
 pub const QUICK: [&str; 2] = ["--repl-diskless-sync-delay", "0"];
 
@@ -31,12 +31,12 @@ impl Server {
         tokio::time::timeout(PATIENCE, in_step).await.expect("the replica is in step");
     }
 
-    /// Becomes a replica of `leader`; it rejects writes from now on.
+    /// Makes the server a replica of `leader`, without waiting. A replica rejects writes.
     pub async fn begin_to_follow(&self, leader: &Self) {
         self.tell(&["REPLICAOF", "127.0.0.1", &leader.port().to_string()]).await;
     }
 
-    /// Becomes a primary.
+    /// Makes the server a primary.
     pub async fn promote(&self) {
         self.tell(&["REPLICAOF", "NO", "ONE"]).await;
     }
@@ -46,7 +46,7 @@ impl Server {
         wait_for_replica(&mut self.connect().await).await;
     }
 
-    /// Executes an administrator's command.
+    /// Sends a command of an administrator to the server.
     pub async fn tell(&self, words: &[&str]) {
         let mut connection = self.connect().await;
         let told = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut connection).await;

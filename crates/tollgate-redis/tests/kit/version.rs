@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// A server of one kind and version.
+/// A server product and its version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// Redis 6.2, which does not support functions.
@@ -17,7 +17,8 @@ pub enum Version {
 }
 
 impl Version {
-    /// Returns the program to start. The test fails if it is not installed; no test is skipped.
+    /// Returns the program to start. If the program is not installed, the test fails. No test is
+    /// skipped.
     pub fn program(self) -> PathBuf {
         let name = match self {
             Self::System => return "redis-server".into(),
@@ -33,8 +34,8 @@ impl Version {
         self != Self::Redis62
     }
 
-    /// Returns the shipped user for this version as the words of `ACL SETUSER`. Its password is
-    /// `password`.
+    /// Returns the words of `ACL SETUSER` for the user that the deployment files contain for this
+    /// version. The user's password is `password`.
     pub fn shipped_user(self) -> Vec<String> {
         Self::user_below(match self {
             Self::Redis62 => "# Redis 6.2",
@@ -42,8 +43,8 @@ impl Version {
         })
     }
 
-    /// Returns the first shipped user below the line that starts with `heading`, as
-    /// [`Self::shipped_user`] does.
+    /// Returns the words for the first user below the line of the deployment file that starts with
+    /// `heading`, as [`Self::shipped_user`] does.
     pub fn user_below(heading: &str) -> Vec<String> {
         let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/redis-acl.txt");
         let text = std::fs::read_to_string(file).expect("the shipped users");
@@ -53,7 +54,7 @@ impl Version {
     }
 }
 
-/// Defines a test of each named async function for every version.
+/// Defines a test for every version and each of these async functions.
 macro_rules! on_every_version {
     ($($test:ident)*) => { $(
         mod $test {

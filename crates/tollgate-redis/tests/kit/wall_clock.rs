@@ -9,8 +9,8 @@ use tempfile::TempDir;
 
 use super::{PATIENCE, Server};
 
-/// The source of a small library, compiled for each test. The usual tools for this do not work with
-/// Redis, because its allocator starts before them.
+/// The source of a small library, which each test compiles. The usual tools for a wrong clock do
+/// not work with Redis, because its allocator starts before the tools.
 const SOURCE: &str = include_str!("wall_clock.c");
 
 /// A wall clock that is wrong by a time that the test sets, for one or more servers.
@@ -19,7 +19,7 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// Creates a correct clock.
+    /// Creates a clock without an error.
     pub fn new() -> Self {
         let clock = Self { directory: TempDir::new().expect("a temporary directory") };
         let source = clock.directory.path().join("wall_clock.c");
@@ -51,7 +51,7 @@ impl WallClock {
     }
 
     fn write(&self, off: i64) {
-        // The file is renamed into place, so a reader never sees a part of it.
+        // A rename replaces the file atomically, so a reader never sees an incomplete file.
         let next = self.directory.path().join("next");
         fs::write(&next, off.to_string()).expect("the clock's file");
         fs::rename(next, self.off()).expect("the clock's file");
@@ -67,12 +67,13 @@ impl WallClock {
 }
 
 impl Server {
-    /// Returns by how many milliseconds the server's wall clock is ahead of this machine's.
+    /// Returns the number of milliseconds by which the server's wall clock is ahead of this
+    /// machine's wall clock.
     pub async fn is_off_by(&self) -> i64 {
         let mut connection = self.connect().await;
         let told = redis::cmd("TIME").query_async(&mut connection).await;
         let (secs, micros): (i64, i64) = told.expect("the server's time");
-        // Use this machine's clock as it appears in the time stamp of a new file.
+        // This machine's clock is read from the time stamp of a new file.
         let made = tempfile::tempfile().and_then(|file| file.metadata()?.modified());
         let made = made.expect("a file's time").duration_since(UNIX_EPOCH);
         let now = made.expect("a time after 1970").as_millis();

@@ -1,5 +1,6 @@
-//! The conformance suite of all stores on each supported server version: as a function where
-//! functions are supported, as a script, and in the module with keys and with tables.
+//! Runs the conformance suite of all stores on each supported server version. The step runs as a
+//! function if the version supports functions, as a script, and in the module with keys and with
+//! tables.
 
 use std::time::Duration;
 
@@ -13,7 +14,7 @@ use tollgate_redis::{
     Secret, SecretSource, ShardSettings, StepRuntime, function_library,
 };
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks whether a store has found its server.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -56,8 +57,8 @@ async fn the_suite_passes_as_the_shipped_user(version: Version) {
     }
 }
 
-/// The nodes have the shipped user without permission to load code, also after a restart of the
-/// server.
+/// The nodes use the shipped user without the permission to load code, and the server is also
+/// restarted.
 #[tokio::test]
 async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
     for version in [Version::System, Version::Redis82, Version::Valkey91] {
@@ -88,8 +89,8 @@ async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
     }
 }
 
-/// Through batchers, as the shipped user, with read-only calls answered by the replica. The
-/// successor of the primary has all data that the suite wrote, and continues with it.
+/// The suite runs through batchers as the shipped user, and the replica answers read-only calls.
+/// After the failover, the new primary has all data that the suite wrote, and the suite continues.
 async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Version) {
     for way in Way::of(version) {
         let mut primary = way.start(version, &QUICK).await;
@@ -117,8 +118,8 @@ async fn the_suite_passes_on_a_shard_before_and_after_a_failover(version: Versio
     }
 }
 
-/// A shard's store in which every call first waits until the replica has all earlier writes,
-/// because the suite reads the data that it has just changed.
+/// A shard's store for a suite that reads the data that it has just changed. Every call first waits
+/// until the replica has all earlier writes.
 struct InStep<'s> {
     store: &'s RedisShard,
     /// A connection to the primary.
@@ -152,7 +153,7 @@ fn shard(primary: &Server, replicas: &[&Server], choice: RuntimeChoice) -> Redis
     RedisShard::open(&settings, keys(), choice).with_deadline(PATIENCE)
 }
 
-/// Waits until the store's first batchers are connected to `servers`, in their order.
+/// Waits until the store's first batchers are connected to `servers`, in this order.
 async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
     let urls = servers.map(|server| Some(server.url()));
     let found = async {
@@ -170,7 +171,8 @@ async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
     tokio::time::timeout(PATIENCE, found).await.expect("the store finds its servers");
 }
 
-/// Admits the shipped user, with the permissions of `docs/module.md` where the module is loaded.
+/// Creates the shipped user on `server`. If `way` uses the module, adds the permissions of
+/// `docs/module.md`.
 async fn admit_shipped_user(server: &Server, way: Way) {
     let words = server.version().shipped_user();
     let words: Vec<_> = words.iter().map(String::as_str).collect();

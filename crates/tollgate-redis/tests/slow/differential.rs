@@ -1,5 +1,5 @@
-//! Random traces on a real server, compared with the reference model: every integer of every
-//! reading.
+//! Random traces on a real server, compared with the reference model. The tests compare every
+//! integer of every reading.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -14,15 +14,16 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
-/// Traces of 48 operations each: a million operations in both runtimes of the step.
+/// The number of traces of 48 operations each. Together, the traces have a million operations in
+/// the two runtimes of the step.
 const TRACES: u64 = 10_500;
-/// Traces with reservations, in each runtime of the step.
+/// The number of traces with reservations, in each runtime of the step.
 const RESERVING: u64 = 600;
-/// Traces with all calls sent in one batch.
+/// The number of traces with all calls sent in one batch.
 const TOGETHER: u64 = 2_000;
-/// The traces of each kind that run on every version and in every runtime of the step.
+/// The number of traces in tests that run on every version and in every runtime of the step.
 const FEW: u64 = 200;
-/// Traces that run concurrently on one connection.
+/// The number of traces that run concurrently on one connection.
 const TASKS: usize = 64;
 
 #[tokio::test]
@@ -39,7 +40,8 @@ async fn the_script_gives_the_models_integers() {
     run_traces(store, seeds(2_000_000, TRACES), Trace::random).await;
 }
 
-/// TOLLGATE_SEED=… cargo test -p tollgate-redis --test slow differential::reservations
+/// Run one seed with `TOLLGATE_SEED=… cargo test -p tollgate-redis --test slow
+/// differential::reservations`.
 #[tokio::test]
 async fn reservations_have_the_models_integers() {
     let server = Server::start().await;
@@ -50,7 +52,8 @@ async fn reservations_have_the_models_integers() {
     server.assert_every_key_ends().await;
 }
 
-/// Many calls in one command on the same keys: each sees the results of those before it.
+/// Sends many calls on the same keys in one command. Each call sees the results of the earlier
+/// calls.
 #[tokio::test]
 async fn calls_that_travel_together_are_decided_one_after_the_other() {
     let server = Server::start().await;
@@ -86,8 +89,8 @@ async fn few_traces_give_the_models_integers(version: Version) {
     server.assert_every_key_ends().await;
 }
 
-/// Sends the charges and peeks of a trace in one command, and then the refunds of all admitted
-/// charges in another one.
+/// Sends the charges and peeks of a trace in one command. Sends the refunds of all admitted charges
+/// in a second command.
 async fn run_together(store: &Redis, seed: u64) {
     let trace = Trace::random(seed);
     let cells = Cells::default();
@@ -101,7 +104,7 @@ async fn run_together(store: &Redis, seed: u64) {
         let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
         let charge = |(place, part): (usize, &Take)| {
             let (cost, id) = (part.cost, ChargeId(id));
-            // Some calls read one of their limits and charge the others.
+            // Some calls read one of their limits and charge their other limits.
             let looks = matches!(op.call, Call::Look(_)) || place == 2;
             let operation =
                 if looks { Operation::Peek { cost } } else { Operation::Charge { cost, id } };
@@ -125,8 +128,8 @@ async fn run_together(store: &Redis, seed: u64) {
         }
         refunds.push((*now, charges));
     }
-    // Sorted, because a store may forget a refund once its window is over, and clocks step back
-    // here.
+    // The refunds are sorted by time, because the clocks of a trace step back, and a store may
+    // forget a refund once the refund's window is over.
     refunds.sort_by_key(|(now, _)| *now);
     compare(store, &cells, &refunds, seed).await;
 }

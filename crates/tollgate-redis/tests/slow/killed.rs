@@ -1,4 +1,4 @@
-//! Nodes that are killed between a reservation and its settlement leak nothing.
+//! Kills nodes between a reservation and its settlement. No unit is lost.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
@@ -14,19 +14,20 @@ use tollgate_core::{
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// The time for which each node reserves: shorter than every window.
+/// The time for which each node reserves units. The time is shorter than every window.
 const HOLD: Millis = Millis::from_secs(30);
 /// The number of nodes that are killed.
 const NODES: u128 = 100;
 
-/// The variables with the server's URL and the node's number, for a node that this test starts.
+/// The environment variable with the server's URL, for a node that this test starts. `NODE` is the
+/// variable with the node's number.
 const SERVER: &str = "TOLLGATE_TEST_SERVER";
 const NODE: &str = "TOLLGATE_TEST_NODE";
-/// The line that a node prints once it has reserved.
+/// The line that a node prints after its reservation.
 const RESERVED: &str = "reserved";
 
-/// Two limits that release expired reservations, one that charges them, and one with permits. All
-/// of them are large enough for all nodes.
+/// Returns two limits that release expired reservations, one limit that charges expired
+/// reservations, and one limit with permits. Each limit is large enough for all nodes.
 fn limits() -> Vec<Limit> {
     let window = Millis::from_secs(3_600);
     let fixed = FixedWindow::new(1_000, window, Anchor::FirstRequest).unwrap();
@@ -34,7 +35,7 @@ fn limits() -> Vec<Limit> {
     let leases = Concurrency::new(1_000, HOLD).unwrap();
     let charges = ReservationTerms { on_expiry: OnExpiry::Charge, ..ReservationTerms::default() };
     let limit = |name, algorithm| {
-        // The time that a slow machine needs must not expire the state.
+        // The state must not expire on a slow machine.
         Limit::new(name, algorithm).unwrap().with_skew_max(Millis::from_secs(600))
     };
     vec![
@@ -53,7 +54,8 @@ async fn ask(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading
     store.apply(now, &charges).await.unwrap().to_vec()
 }
 
-/// A node, if a test starts this program as one; otherwise the test does nothing.
+/// Acts as a node if the test started this program as a node. In every other case, the test does
+/// nothing.
 #[tokio::test]
 async fn a_node_that_is_killed() {
     let (Ok(server), Ok(node)) = (std::env::var(SERVER), std::env::var(NODE)) else { return };
@@ -101,7 +103,7 @@ async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
     let last = Timestamp::from_millis(NOW.after(HOLD).as_millis() - 1);
     let all = [(300, 300), (300, 300), (300, 300), (300, 0)];
     assert_eq!(told(ask(&store, last, look).await), all);
-    // With the receipt, another node may settle the reservation of a dead one.
+    // Another node that has the receipt may settle the reservation of a dead node.
     let settle = |id| Operation::Settle {
         id: ChargeId(id),
         position: ChargePosition::default(),

@@ -1,8 +1,8 @@
 //! Tests of the store on real servers: four versions of Redis and Valkey, replicas, sentinels and
 //! clusters.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
-//! tollgate-redis --test slow`.
+//! Plain `cargo test` does not run this program. Both `./test` and `cargo test -p tollgate-redis
+//! --test slow` run the program.
 
 mod cluster;
 mod conformance;

@@ -1,5 +1,6 @@
-//! Commands with many charges of open windows, compared with the reference model: identical charges
-//! in a row, charges of many windows at once, and other operations between them.
+//! Commands with many charges of open windows, compared with the reference model. The commands
+//! contain identical charges in a row, charges of many windows at once, and other operations
+//! between them.
 
 use crate::kit::{Version, on_every_version};
 use crate::shard::Way;
@@ -12,7 +13,7 @@ use tollgate_core::{
 };
 use tollgate_redis::{Keys, Redis};
 
-/// Scenes of about 200 jobs each.
+/// The number of test runs. Each run has about 200 jobs.
 const SCENES: u64 = 300;
 const COMMANDS: u64 = 10;
 
@@ -34,10 +35,12 @@ async fn takes_that_travel_together_give_the_models_integers(version: Version) {
     }
 }
 
-/// A call of a command: its time, and its charges by the numbers of limit and subject.
+/// A call in a command: its time, and its charges. A charge has the index of its limit, the index
+/// of its subject, and its operation.
 type Call = (Timestamp, Vec<(usize, usize, Operation)>);
 
-/// A counted charge that can be refunded: limit, subject, cost, position and id.
+/// A counted charge that can be refunded: the limit, the subject, the cost, the position and the
+/// id.
 type Counted = (usize, usize, Cost, ChargePosition, ChargeId);
 
 async fn play(store: &Redis, seed: u64) {
@@ -77,8 +80,8 @@ struct Scene {
 impl Scene {
     fn new(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        // Times of today, times at which the reset gets its thirteenth digit, and times at which it
-        // no longer fits an integer.
+        // Three kinds of times: times of today, times at which the reset gets its thirteenth digit,
+        // and times at which the reset no longer fits an integer.
         let epochs = [1_700_000_000_000, 999_999_999_990, 9_223_372_036_000];
         let now = Timestamp::from_millis(random.one_of(&epochs) + random.within(0..=900));
         let mut limits: Vec<_> =
@@ -119,7 +122,7 @@ impl Scene {
         calls
     }
 
-    /// Similar charges: on one key, on keys in rotation, or on any.
+    /// Adds similar charges: on a single key, on keys in rotation, or on random keys.
     fn push_alike(&mut self, calls: &mut Vec<Call>) {
         let (limit, cost) = (self.random.one_of(&[0, 0, 1, 1, 2, 3]), self.cost());
         let (first, pattern) = (self.random.within(0..=3), self.random.within(0..=2));
@@ -131,7 +134,7 @@ impl Scene {
         }
     }
 
-    /// Charges of many limits in one call, sometimes twice of the same.
+    /// Adds calls that charge many limits, sometimes the same limit twice.
     fn push_together(&mut self, calls: &mut Vec<Call>) {
         for _ in 0..self.random.within(1..=4) {
             let id = self.id();
@@ -171,7 +174,7 @@ impl Scene {
     }
 }
 
-/// A fixed window with a small quota, or with one of about six digits.
+/// Returns a fixed window with a small quota, or with a quota of about six digits.
 fn window_limit(random: &mut Random, name: &str) -> Limit {
     let quotas = [1, 3, 10, 10, 60, 999_998, 999_999, 1_000_000, 1_200_000, MAX_EXACT];
     let window = Millis::new(random.one_of(&[10, 1_000, 3_600_000, 3_600_000]));

@@ -1,4 +1,4 @@
-//! Server events that affect the step: it is flushed, and memory runs out.
+//! Server events that affect the step: the server is flushed, or runs out of memory.
 
 use crate::kit::Server;
 use redis::aio::MultiplexedConnection;

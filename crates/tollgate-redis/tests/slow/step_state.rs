@@ -1,4 +1,5 @@
-//! Stored values are validated before use, and everything that is written has an expiry.
+//! Tests that stored values are validated before use, and that every key that is written has an
+//! expiry.
 
 use crate::kit::Server;
 use redis::aio::MultiplexedConnection;
@@ -21,7 +22,7 @@ fn subject(number: u64) -> Subject {
     Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash)
 }
 
-/// Returns one limit of each kind, in the numbering of random limits.
+/// Returns one limit of each algorithm, in the order in which random limits are numbered.
 fn limits() -> Vec<Limit> {
     let mut random = Random::new(7);
     (0..8).map(|kind| random_limit(&mut random, kind, &format!("kind{kind}"))).collect()
@@ -86,7 +87,8 @@ fn junk() -> Vec<Vec<u8>> {
         }
         all.push([&[*tag][..], &vec![0xff; 400_000]].concat());
     }
-    // A series out of order, and one with an empty block that is not its newest.
+    // The first series of blocks is out of order. The second series has an empty block that is not
+    // its newest block.
     all.push(b"w\x09\0\0\0\0\0\0\x01\0\0\0\0\0\0\x08\0\0\0\0\0\0\x01\0\0\0\0\0\0".to_vec());
     all.push(b"w\x08\0\0\0\0\0\0\0\0\0\0\0\0\0\x09\0\0\0\0\0\0\x01\0\0\0\0\0\0".to_vec());
     all
@@ -213,13 +215,14 @@ async fn an_argument_that_is_cut_short_changes_nothing() {
     for _ in 0..2_000 {
         let length = random.within(0..=120) as usize;
         let mut bytes: Vec<u8> = (0..length).map(|_| random.bits() as u8).collect();
-        // Makes some inputs reach the jobs: no deadline, one limit, small indexes.
+        // Fixed bytes let some inputs get as far as the jobs: no deadline, one limit, small
+        // indexes.
         for (place, byte) in bytes.iter_mut().enumerate() {
             if place < 12 || random.chance(50) {
                 *byte = u8::from(place == 8);
             }
         }
-        // Most calls are errors; the test checks the keys after them.
+        // Most of the calls return an error. The test checks the keys after the calls.
         let _ = redis::cmd("FCALL")
             .arg(&name)
             .arg(1)

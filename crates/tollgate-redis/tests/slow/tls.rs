@@ -1,4 +1,4 @@
-//! Encrypted connections with authentication of both sides.
+//! Encrypted connections on which the server and the client authenticate each other.
 
 use std::fs;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The shared vectors in every form of the step: each answer of each line.
+//! Runs the shared test vectors in every runtime of the step, and compares every answer.
 
 use std::path::PathBuf;
 
@@ -37,14 +37,15 @@ fn lines(name: &str) -> String {
     std::fs::read_to_string(folder.join(format!("{name}.jsonl"))).expect("the vectors")
 }
 
-/// Executes the steps of a line for a subject of its own.
+/// Executes the operations of a line for a subject that no other line uses.
 async fn run(store: &Redis, vector: &Vector, place: &str) {
     let subject = Subject::new([("line", Value::Clear(place.as_bytes()))], &PlainHash);
     for (index, (now, operation, expected)) in vector.steps.iter().enumerate() {
         let (limit, operation) = (&vector.limit, *operation);
         let charge = Charge { limit, subject: &subject, operation };
         let mut reading = store.apply(*now, &[charge]).await.expect("an answer")[0];
-        // As in the test of the step in Rust: a vector has the position of admitted charges only.
+        // A vector contains the positions of admitted charges only, as in the test of the step in
+        // Rust.
         let has_permits = matches!(limit.algorithm(), Algorithm::Concurrency(_));
         let is_charge = matches!(operation, Operation::Charge { cost, .. } if cost != Cost::PEEK);
         if has_permits || !is_charge || reading.admission != Admission::Now {

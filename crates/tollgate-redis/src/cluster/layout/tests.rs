@@ -72,7 +72,7 @@ fn what_is_no_layout_says_why() {
     assert!(read(&many[1..]).is_ok());
 }
 
-/// Generates nested values as a hostile server may send them.
+/// Generates nested values, as a faulty or hostile server may send them.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         (-2_i64..20_000).prop_map(Value::Int),

@@ -12,13 +12,14 @@ use crate::batcher::{BatcherError, Priority};
 use crate::job::Job;
 use crate::slot::Slot;
 
-/// Transfers read and write at the primaries, even if replicas answer read-only calls. Transfers
-/// decide nothing, so they are not held back when the charges of a new epoch are. A transfer of
-/// many cells is split into several jobs. The jobs run one after the other, and each job has the
-/// store's whole deadline. The first error ends the transfer.
+/// Transfers read and write cells at the primaries, even if replicas answer read-only calls. A
+/// transfer decides nothing, so it also runs while charges are held back after a failover. A
+/// transfer of many cells is split into several jobs. The jobs run one after the other, and each
+/// job has the store's whole deadline. The first error ends the transfer.
 impl RedisCluster {
-    /// Returns the cells that are stored for `places`, with subjects that all belong to
-    /// `partition`, as [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) does.
+    /// Returns the cells that are stored for the limits and subjects in `places`, as
+    /// [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) does. All subjects must belong
+    /// to `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the node that owns the slot did not answer. [`StoreError::Corrupt`] if a
@@ -37,8 +38,9 @@ impl RedisCluster {
         Ok(cells)
     }
 
-    /// Joins `cells`, which all have subjects of `partition`, with the stored cells, as
-    /// [`CellTransfer::join`](tollgate_core::CellTransfer::join) does.
+    /// Joins `cells` with the stored cells, as
+    /// [`CellTransfer::join`](tollgate_core::CellTransfer::join) does. The subjects of all cells
+    /// must belong to `partition`.
     ///
     /// # Errors
     /// The same as [`cells_at`](Self::cells_at).

@@ -7,14 +7,14 @@ use super::RedisCluster;
 use crate::listing::{self, ListError, ListFilter, ListPage};
 
 impl RedisCluster {
-    /// Lists subjects of one primary, like [`RedisShard::list`](crate::RedisShard::list). The
-    /// number of the primary, from 0 on, counts the primaries in the order of their first slots.
-    /// Returns `None` if no primary has this number. A key that moves between primaries during the
-    /// listing may be found twice, or not at all.
+    /// Lists subjects of one primary, like [`RedisShard::list`](crate::RedisShard::list). `primary`
+    /// is the index of the primary, from 0 on, in the order of the primaries' first slots. Returns
+    /// `None` if the cluster has no primary with this index. A key that moves between primaries
+    /// during the listing may be found twice, or not at all.
     ///
     /// # Errors
-    /// The errors of [`RedisShard::list`](crate::RedisShard::list). An error is also returned
-    /// before the cluster was discovered.
+    /// The errors of [`RedisShard::list`](crate::RedisShard::list). [`ListError::Store`] also if
+    /// the cluster is not discovered by `until`.
     pub async fn list(
         &self,
         primary: usize,

@@ -19,7 +19,7 @@ use crate::slot::Slot;
 /// not executed.
 const MAX_HOPS: u32 = 16;
 
-/// The first pause while a job waits for the rest of its keys to move. Each further pause is twice
+/// The first pause while a job waits until all of its keys have moved. Each further pause is twice
 /// as long, up to `PAUSE_MAX`.
 const PAUSE: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(16);
@@ -50,9 +50,9 @@ impl<'a> RedirectFollower<'a> {
         Self { known, counters, slot, group: owner, route, priority, hops: 0, pause: PAUSE }
     }
 
-    /// Sends the job `first`. If a node redirects the job, and so proves that `first` was not
-    /// executed, creates the job again with `job` and sends the new job to the node of the
-    /// redirect. Follows redirects until `deadline` at most.
+    /// Sends the job `first` and follows redirects until `deadline` at most. A redirect proves that
+    /// the job was not executed. After each redirect, creates the job again with `job` and sends
+    /// the new job to the node that the redirect names.
     pub(super) async fn follow(
         mut self,
         first: Job,
@@ -81,7 +81,7 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Selects the node that `redirect` points to.
+    /// Selects the node of `redirect` for the next attempt.
     async fn turn(&mut self, redirect: Redirect, deadline: Instant) -> Result<(), BatcherError> {
         if Instant::now() >= deadline {
             return Err(BatcherError::Redirected(redirect));
@@ -105,7 +105,7 @@ impl<'a> RedirectFollower<'a> {
                 Ok(())
             }
             Redirect::TryAgain => {
-                // The keys that the node lacks may be those of other jobs in the same command.
+                // The keys that the node lacks may be keys of other jobs in the same command.
                 if self.route == Route::Alone || self.route == Route::Asking {
                     sleep_until(deadline.min(Instant::now() + self.pause)).await;
                     self.pause = (self.pause * 2).min(PAUSE_MAX);
@@ -122,9 +122,9 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Returns the priority of the job. While a slot is being moved, a job at its new node still
-    /// belongs to the epoch of its old node. The old node did not hold back the job, so the new
-    /// node must not hold it back either.
+    /// Returns the priority of the job. While a slot is being moved, a job that is sent to the
+    /// slot's new node still belongs to the epoch of the old node. The old node did not hold back
+    /// the job, so the new node must not hold back the job either.
     fn priority(&self) -> Priority {
         if self.route == Route::Asking { Priority::Replay } else { self.priority }
     }

@@ -6,13 +6,13 @@ use tollgate_core::Millis;
 
 use super::{Group, RedisCluster, Slot};
 
-/// Each primary has replication epochs of its own, like the epochs of a
+/// Each primary has its own replication epochs, like the epochs of a
 /// [`RedisShard`](crate::RedisShard). An epoch ends with the primary's failover. All slots of a
 /// primary belong to its epoch. A slot that has moved belongs to the epoch of its new primary,
 /// which received the slot together with its keys.
 ///
-/// A slot that is being moved belongs to the epoch of its old primary. This is also true for those
-/// keys of the slot that have already moved: charges on these keys are never held back.
+/// While a slot is being moved, the slot belongs to the epoch of its old primary. Keys of the slot
+/// that have already moved belong to this epoch too: charges on these keys are never held back.
 impl RedisCluster {
     /// Returns the number of the replication epoch that receives charges at `partition` now, or
     /// zero while the epoch is unknown. No two epochs have the same number.
@@ -27,13 +27,14 @@ impl RedisCluster {
         self.owner(partition).is_some_and(|group| group.primary().holds())
     }
 
-    /// Returns for how long no server of `partition` was connected before its current epoch began.
+    /// Returns for how long no server of `partition` was connected before the current epoch of the
+    /// partition began.
     #[must_use]
     pub fn outage_at(&self, partition: usize) -> Millis {
         self.owner(partition).map_or(Millis::ZERO, |group| group.primary().outage())
     }
 
-    /// Returns one partition of each primary at which charges are held back now.
+    /// Returns one partition of each primary for which charges are held back now.
     #[must_use]
     pub fn held(&self) -> Vec<usize> {
         let map = self.known.current();

@@ -2,7 +2,7 @@ use super::*;
 
 const FRESH: Duration = Duration::from_secs(3);
 
-/// An election that gets reports at the times of a manual clock.
+/// An election with a manual clock, which gives the times of the reports.
 struct Scene {
     election: PrimaryElection,
     now: Instant,

@@ -1,4 +1,4 @@
-//! The conformance suite of all stores on a cluster. All charges of one call share a slot.
+//! Runs the conformance suite of all stores on a cluster. All charges of one call share a slot.
 
 use tollgate_conformance::{PlainHash, check};
 use tollgate_core::{Charge, Readings, Store, StoreError};

@@ -22,7 +22,7 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
     assert_eq!(client.take(dead).await.unwrap()[0].used, 1);
     cluster.kill(0).await;
     cluster.nodes[1].says("cluster_state", "fail").await;
-    // By default, the remaining slots are not served either.
+    // By default, the cluster also stops serving the remaining slots.
     assert_eq!(client.take(alive).await, Err(BatcherError::Redirected(Redirect::Down)));
     let down = client.store.status(NOW).redirects.down;
     until(|| client.store.status(NOW).groups[0].batchers[0].circuit_state == CircuitState::Open)

@@ -1,4 +1,4 @@
-//! Primaries that are replaced, on request or because they died.
+//! Primaries that are replaced, on request or because the primaries died.
 
 use super::*;
 use crate::cluster::site::{Client, Target, counts_are_exact_during};
@@ -43,8 +43,8 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     successor.is_primary().await;
     successor.says("cluster_state", "ok").await;
     until(|| client.store.status(NOW).groups[0].batchers[0].address == Some(successor.url())).await;
-    // While no replica had taken over, the node that answered for the dead one reported the cluster
-    // as down.
+    // Until a replica had taken over, the node that answered instead of the dead node reported that
+    // the cluster was down.
     let recovers = async {
         while client.take(target).await.is_err() {
             tokio::time::sleep(PAUSE).await;
@@ -61,7 +61,7 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     .await;
 }
 
-/// Waits until the replica of the connected server has all of its writes.
+/// Waits until the replica of the connected server has all writes of the server.
 async fn is_replicated(connection: &mut redis::aio::MultiplexedConnection) {
     let (mut sent, mut heard) = (u64::MAX, 0);
     while sent != heard {

@@ -7,8 +7,8 @@ use tollgate_redis::{BatcherError, ClusterError};
 use super::*;
 use crate::cluster::site::{Client, Target, patient};
 
-/// Starts a server that answers `CLUSTER` commands with `reply` and the commands that open a
-/// connection with `OK`; returns its URL.
+/// Starts a server that answers `CLUSTER` commands with `reply`, and answers `OK` to the commands
+/// that open a connection. Returns the server's URL.
 async fn answers(reply: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("redis://{}", listener.local_addr().unwrap());
@@ -20,7 +20,7 @@ async fn answers(reply: &'static [u8]) -> String {
                     && read > 0
                 {
                     let asked = String::from_utf8_lossy(&bytes[..read]).to_uppercase();
-                    // One reply for each command in the write; each command is an array.
+                    // Each command in the write is an array and gets one reply.
                     let commands = asked.matches('*').count();
                     let told = if asked.contains("CLUSTER") { reply } else { b"+OK\r\n" };
                     for _ in 0..commands {
@@ -64,7 +64,7 @@ async fn nonsense_in_place_of_a_layout_is_reported_and_asked_for_again() {
 
 #[tokio::test]
 async fn a_layout_that_leads_nowhere_is_no_answer() {
-    // One node owns all slots, at a port without a listener.
+    // The reply says that one node owns all slots. No process listens at the port of this node.
     let reply = b"*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:1\r\n";
     let client = Client::open(patient(&[answers(reply).await]));
     until(|| client.store.status(NOW).unowned == 0).await;

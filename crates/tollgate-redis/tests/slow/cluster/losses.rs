@@ -9,7 +9,7 @@ use super::*;
 use crate::cluster::site::{Client, patient};
 use crate::kit::{Cluster, Replicas, Version};
 
-/// Also if the slot by which the loss is detected has moved to another node.
+/// The loss is detected even though the slot of the generation key has moved to another node.
 #[tokio::test]
 async fn an_emptied_node_is_reported_and_no_other() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;

@@ -14,13 +14,13 @@ use std::time::Duration;
 
 use tollgate_core::Timestamp;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// Waits until `condition` holds.
+/// Waits until `condition` is true.
 async fn until(condition: impl Fn() -> bool) {
     let happens = async {
         while !condition() {

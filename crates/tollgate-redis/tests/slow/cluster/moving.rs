@@ -1,4 +1,4 @@
-//! Moving the keys of a slot one by one while they are charged.
+//! The keys of a slot are moved one after the other while they are charged.
 
 use tollgate_conformance::{Figure, assert_held};
 
@@ -6,7 +6,8 @@ use super::*;
 use crate::cluster::site::{Client, Target, counts_are_exact_during};
 use crate::kit::{Cluster, PRIMARIES, Replicas, Version, on_every_version};
 
-/// The users with a window before the slot moves, and those that get one during the move.
+/// The number of users with a window before the slot moves, and also of users that get a window
+/// during the move.
 const USERS: u64 = 20;
 
 on_every_version! {
@@ -24,12 +25,12 @@ async fn a_slot_that_moves_under_load_counts_exactly(version: Version) {
         let users: Vec<_> = (0..USERS).map(|user| Target { tenant, user, limits }).collect();
         let (known, all) = (&users[..users.len() / 2], &users[..]);
         for user in known {
-            // The counts that callers receive continue from here.
+            // The callers' counts continue from this count.
             assert_eq!(client.used(*user).await, 0);
         }
         let before = client.store.status(NOW).redirects;
         let moves = async {
-            // Users without a window get theirs while the slot moves.
+            // Users without a window get a window while the slot moves.
             cluster.begin_to_move(slot, from, to).await;
             client.answers(20).await;
             while cluster.move_key(slot, from, to).await {

@@ -21,7 +21,7 @@ use tollgate_redis::{
 use crate::cluster::{NOW, PATIENCE, until};
 use crate::kit::Cluster;
 
-/// More units than any test charges to one subject.
+/// A quota with more units than any test charges to one subject.
 const QUOTA: u64 = 1_000_000;
 
 /// A store, and two limits for each user of each tenant. The users of a tenant share a slot.
@@ -31,7 +31,7 @@ pub(crate) struct Client {
     answered: AtomicU64,
 }
 
-/// A user, and the number of limits on which the user is charged.
+/// A user, and the number of limits that each charge of the user is charged on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Target {
     pub(crate) tenant: u64,
@@ -39,7 +39,8 @@ pub(crate) struct Target {
     pub(crate) limits: usize,
 }
 
-/// Returns settings with which a machine busy with other tests does not look like a fault.
+/// Returns settings with long timeouts, so a machine that is busy with other tests does not look
+/// like a fault.
 pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
     let mut settings =
         ClusterSettings::new(urls.iter().map(|url| url.parse::<Endpoint>().unwrap()));
@@ -59,7 +60,8 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
 }
 
 impl Client {
-    /// Opens a store that discovered all of `cluster` from one of its nodes.
+    /// Opens a store that knows one node of `cluster`, and waits until it has discovered the other
+    /// nodes.
     pub(crate) async fn connect(cluster: &Cluster) -> Arc<Self> {
         let client = Self::open(patient(&cluster.urls()[..1]));
         client.store.ready(PATIENCE).await.unwrap();
@@ -87,7 +89,7 @@ impl Client {
         self.ask(target, ask).await
     }
 
-    /// Returns how much of the first limit is used.
+    /// Returns the used units of the first limit.
     pub(crate) async fn used(&self, target: Target) -> u64 {
         let looked = self.ask(target, Operation::Peek { cost: Cost::ONE }).await.unwrap();
         looked.first().unwrap().used
@@ -110,16 +112,16 @@ impl Client {
         self.answered.load(Ordering::SeqCst)
     }
 
-    /// Waits until this many more calls were answered.
+    /// Waits until this many more calls are answered.
     pub(crate) async fn answers(&self, more: u64) {
         let wanted = self.answered() + more;
         until(|| self.answered() >= wanted).await;
     }
 }
 
-/// Runs many callers that charge one unit of one target after the other until `disturb` has ended.
-/// Asserts that each caller received a count that no other caller received, and that no count is
-/// missing.
+/// Runs many callers until `disturb` has ended. Each caller charges one unit of one target after
+/// the other. Asserts that each caller received a count that no other caller received, and that no
+/// count is missing.
 pub(crate) async fn counts_are_exact_during<T>(
     client: &Arc<Client>,
     targets: &[Target],

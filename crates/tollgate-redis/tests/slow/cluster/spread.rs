@@ -1,4 +1,4 @@
-//! Many subjects over all nodes.
+//! Many subjects, spread over all nodes.
 
 use super::*;
 use crate::cluster::site::{Client, Target, counts_are_exact_during};

@@ -10,7 +10,7 @@ use crate::kit::{Version, on_every_version};
 use crate::replicas::pair::{Client, Pair};
 use crate::replicas::{NOW, until};
 
-/// The deadline of calls; the second half of it is reserved for the primary.
+/// The deadline of calls. The second half of the deadline is reserved for the primary.
 const DEADLINE: Duration = Duration::from_secs(4);
 
 on_every_version! {
@@ -27,7 +27,7 @@ async fn a_frozen_replica_is_waited_for_once(version: Version) {
 
     pair.replica.freeze();
     for _ in 0..50 {
-        // Through the trait, with the store's own deadline.
+        // This call uses the trait `Store`, with the store's own deadline.
         let subject = Subject::default();
         let charge = Charge {
             limit: client.limit(),

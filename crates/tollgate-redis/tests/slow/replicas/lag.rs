@@ -13,7 +13,7 @@ on_every_version! {
     a_window_that_is_over_is_over_on_a_replica_too
 }
 
-/// A pair with replication that can be delayed.
+/// Starts a primary and a replica with a proxy between them, which can delay the replication.
 async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
     let primary = Server::start_version(version, &QUICK).await;
     let replica = Server::start_version(version, &QUICK).await;
@@ -38,7 +38,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     pair.primary.is_followed().await;
     network.replies(Passage::Held);
     client.take(NOW, 2).await.unwrap();
-    // The replica's connection to the primary is open, and the replica reports that.
+    // The replica's connection to the primary is open, and the replica reports the open connection.
     client.leaves_the_replica("it lacks").await;
     let told = client.used().await;
     let lacks = offset(&pair.primary).await.saturating_sub(offset(&pair.replica).await);
@@ -83,7 +83,8 @@ async fn a_replica_that_follows_another_is_not_read_from() {
     let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     pair.primary.is_followed().await;
-    // More than the shard's primary has written, so the offset alone does not show the difference.
+    // The other primary writes more than the shard's primary has written, so the offset alone does
+    // not show the difference.
     for _ in 0..200 {
         other.tell(&["SET", "key", "value"]).await;
     }

@@ -38,13 +38,14 @@ impl Pair {
         Self { primary, replica }
     }
 
-    /// Returns settings for the pair, with limits that a machine busy with other tests does not
-    /// reach.
+    /// Returns settings for the pair, with long timeouts, so a machine that is busy with other
+    /// tests does not look like a fault.
     pub(crate) fn settings(&self) -> ShardSettings {
         self.settings_with(&[], &Credentials::default())
     }
 
-    /// Returns the same settings with more replicas and the user for all servers.
+    /// Returns the same settings with the replicas in `more`, and with `user` as the user for all
+    /// servers.
     pub(crate) fn settings_with(&self, more: &[&Server], user: &Credentials) -> ShardSettings {
         let endpoint = |server: &Server| {
             let endpoint: Endpoint = server.url().parse().unwrap();
@@ -99,7 +100,7 @@ impl Client {
         Ok(self.store.apply_within(at, &[charge], PATIENCE).await?[0])
     }
 
-    /// Returns the units in use now, by a peek.
+    /// Reads the used units with a peek.
     pub(crate) async fn used(&self) -> u64 {
         self.look(NOW).await.unwrap().used
     }
@@ -108,7 +109,7 @@ impl Client {
         self.store.status()[batcher].circuit_state
     }
 
-    /// Waits until the replica of this number, counted from 1, is in service.
+    /// Waits until the replica with this number, counted from 1, is in service.
     pub(crate) async fn reads_from(&self, replica: usize) {
         until(|| self.circuit_state(replica) == CircuitState::Closed).await;
     }
@@ -126,7 +127,7 @@ impl Client {
 }
 
 impl Server {
-    /// Returns this section of the server's `INFO`.
+    /// Returns the section `section` of the server's `INFO`.
     pub(crate) async fn info(&self, section: &str) -> String {
         let mut connection = self.connect().await;
         let told = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
@@ -136,7 +137,8 @@ impl Server {
     /// Returns how often the server executed each command since [`Self::forget_commands`].
     pub(crate) async fn commands(&self) -> BTreeMap<String, u64> {
         let info = self.info("commandstats").await;
-        // cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0,failed_calls=0
+        // A line looks like this:
+        // `cmdstat_ping:calls=1,usec=2,usec_per_call=2.00,rejected_calls=0`.
         let count = |line: &str| {
             let (name, rest) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
             let (calls, _) = rest.split_once(',')?;
@@ -145,7 +147,7 @@ impl Server {
         info.lines().filter_map(count).collect()
     }
 
-    /// Returns how often the server ran the step, by command.
+    /// Returns, for each command that runs the step, how often the server executed the command.
     pub(crate) async fn steps(&self) -> BTreeMap<String, u64> {
         let mut commands = self.commands().await;
         commands.retain(|name, _| STEPS.contains(&&**name));

@@ -1,4 +1,5 @@
-//! The answers of a replica: equal to the primary's, and without any write.
+//! The answers of a replica. The answers equal the primary's answers, and the replica writes
+//! nothing.
 
 use std::collections::BTreeSet;
 
@@ -13,18 +14,18 @@ use crate::kit::{Version, on_every_version};
 use crate::replicas::pair::{Client, Pair};
 use crate::replicas::{NOW, PATIENCE};
 
-/// The subjects of each limit, and the read-only calls for each.
+/// The number of subjects of each limit, and also the number of read-only calls for each subject.
 const SUBJECTS: u64 = 30;
-/// The kinds of limits, as [`random_limit`] numbers them.
+/// The number of algorithms and variants that [`random_limit`] creates.
 const KINDS: u64 = 7;
 const CALLS: u64 = 2_000;
 
 /// The commands that change keys.
 const WRITES: [&str; 6] = ["set", "incrby", "del", "pexpire", "fcall", "function|load"];
 
-/// The time by which keys outlive the test on a busy machine: a key that expires between two
-/// answers would make a difference. The moments of calls are further apart, so some keys have
-/// impossible times in the future.
+/// The time for which keys outlive the test on a busy machine. A key that expired between the
+/// answers of the two servers would make a difference. The times of the calls are further apart, so
+/// some keys have impossible times in the future.
 const OUTLIVES: Millis = Millis::from_secs(100);
 
 on_every_version! {
@@ -83,7 +84,8 @@ fn random_cost(limit: &Limit, random: &mut Random) -> Cost {
     Cost::new(random.one_of(&units)).unwrap_or(Cost::ONE)
 }
 
-/// Gives each limit subjects in every state: fresh, partly used, used up, and with foreign data.
+/// Creates subjects of each limit in every state: unused, partly used, used up, and with data of
+/// another program.
 async fn fill(store: &RedisShard, limits: &[Limit], random: &mut Random, pair: &Pair) {
     let keys = Keys::new(PlainHash);
     let mut connection = pair.primary.connect().await;

@@ -12,8 +12,9 @@ const SLOWLY: [&str; 4] =
     ["--key-load-delay", "200", "--loading-process-events-interval-bytes", "1024"];
 const KEYS: &str = "2000";
 
-/// While the replica loads, each charge counts, and no peek is answered from its missing data.
-/// Answers from before its state was detected are at most as old as a replica's may be.
+/// While the replica loads its data, each charge counts, and no peek is answered from the
+/// incomplete data. Until the loading is detected, answers of the replica are at most as old as the
+/// permitted lag.
 #[tokio::test]
 async fn a_replica_that_loads_is_not_read_from() {
     let arguments = [&QUICK[..], &["--enable-debug-command", "yes"]].concat();
@@ -26,7 +27,8 @@ async fn a_replica_that_loads_is_not_read_from() {
     let known = client.take(NOW, 3).await.unwrap().used;
     pair.primary.is_followed().await;
 
-    // A replication history of its own, so no partial resynchronization is possible.
+    // After a promotion, the replica has a replication history of its own, so no partial
+    // resynchronization is possible.
     pair.replica.promote().await;
     pair.replica.begin_to_follow(&pair.primary).await;
     let (mut used, mut loading, mut wrong) = (known, 0, 0);

@@ -1,4 +1,4 @@
-//! The choice of the server for a call.
+//! The choice of the server for each call.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::kit::{QUICK, Server, Version, on_every_version};
 use crate::replicas::NOW;
 use crate::replicas::pair::{Client, Pair};
 
-/// The number of calls of each kind.
+/// The number of calls that each test makes in each situation.
 const CALLS: u64 = 20;
 
 on_every_version! {
@@ -17,7 +17,8 @@ on_every_version! {
     the_shipped_users_may_read
 }
 
-/// Returns the runtimes of the step that `version` supports, with the command that reads in each.
+/// Returns the runtimes of the step that `version` supports, each with the command that reads in
+/// this runtime.
 fn ways(version: Version) -> Vec<(RuntimeChoice, &'static str)> {
     match version {
         Version::Redis62 => vec![(RuntimeChoice::Best, "evalsha")],

@@ -33,8 +33,8 @@ on_two_versions! {
     a_frozen_primary_that_comes_back_is_charged_no_more
 }
 
-/// Charges until another server than the first answers. Returns that server and the number of calls
-/// that failed before.
+/// Charges until a server other than the first server answers. Returns the index of that server and
+/// the number of calls that failed until then.
 async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
     let mut in_vain = 0;
     loop {
@@ -73,8 +73,8 @@ async fn a_killed_primary_is_replaced_by_the_one_that_is_announced(version: Vers
     let used = client.take().await.unwrap();
     assert_held(&[
         Figure::fault_seen("calls without a primary", in_vain),
-        // The charges before the failover, the one that the successor answered, and the one after
-        // it.
+        // Counted units: the charges before the failover, the charge that the new primary answered,
+        // and the next charge.
         Figure::at_most("units lost", 52_u64.saturating_sub(used), 0),
     ]);
     watched.servers[primary].assert_every_key_ends().await;

@@ -33,13 +33,13 @@ async fn emptied_and_restarted_shards_are_counted() {
     ]);
 }
 
-/// A server reports how many keys it evicted, but not which.
+/// A server reports how many keys it evicted, but not their names.
 #[tokio::test]
 async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
     let server = Server::start_with(&["--maxmemory-policy", "volatile-ttl"]).await;
     let client = Client::connect(&ShardSettings::new(server.url().parse().unwrap())).await;
     assert_eq!(client.take().await, Ok(1));
-    // Keys of another program, which expire before any of Tollgate's.
+    // The script writes keys of another program. These keys expire before any key of Tollgate.
     let flood = "for i = 1, 5000 do redis.call('SET', 'flood:' .. i, 'x', 'PX', 60000) end";
     server.tell(&["EVAL", flood, "0"]).await;
     let room = (memory(&server).await - 100_000).to_string();

@@ -17,14 +17,14 @@ use tollgate_redis::{
 use crate::kit::{Certificates, QUICK, Server, Version, free_port};
 use crate::sentinel::{NOW, PATIENCE, until};
 
-/// The sentinels' name of the shard.
+/// The name of the shard in the configuration of the sentinels.
 const SERVICE: &str = "limits";
 
-/// The access to a sentinel.
+/// How clients connect to a sentinel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Open,
-    /// Connections with the shipped user, over mutual TLS.
+    /// The sentinel accepts only the shipped user, over mutual TLS.
     Guarded,
 }
 
@@ -35,7 +35,7 @@ pub(crate) struct Sentinel {
     _directory: TempDir,
 }
 
-/// Servers and the sentinels that monitor them. The first server is the primary at first.
+/// Servers and the sentinels that monitor these servers. The first server is the primary at first.
 pub(crate) struct Watched {
     pub(crate) servers: Vec<Server>,
     pub(crate) sentinels: Vec<Sentinel>,
@@ -146,18 +146,20 @@ impl Watched {
             service: SERVICE.into(),
             servers: ServerAccess::default(),
         }));
-        // A machine that is busy with other tests must not look like a fault.
+        // The timeout is long, so a machine that is busy with other tests does not look like a
+        // fault.
         settings.link = LinkLimits { proof: Duration::from_millis(500), ..settings.link };
         settings
     }
 
-    /// Returns the number of the server that the store is connected to, if any.
+    /// Returns the index of the server that the store is connected to, or `None` without a
+    /// connection.
     pub(crate) fn primary_of(&self, client: &Client) -> Option<usize> {
         let address = client.store.status()[0].address.clone()?;
         self.servers.iter().position(|server| server.url() == address)
     }
 
-    /// Waits until the sentinels report all replicas, so one of them can take over.
+    /// Waits until the store knows all replicas from the sentinels, so a replica can take over.
     pub(crate) async fn is_known_to(&self, client: &Client) {
         until(|| client.store.status().len() == self.servers.len()).await;
     }
@@ -172,7 +174,7 @@ impl Client {
         Self { store, limit }
     }
 
-    /// Charges one unit; returns the units in use after it.
+    /// Charges one unit. Returns the used units after the charge.
     pub(crate) async fn take(&self) -> Result<u64, BatcherError> {
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
         let charge = Charge { limit: &self.limit, subject: &Subject::default(), operation };

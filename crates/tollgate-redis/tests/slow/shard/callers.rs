@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::*;
 
-/// Half of the 200 callers are admitted.
+/// The quota. Half of the 200 callers are admitted.
 const QUOTA: u64 = 100;
 
 in_every_way! {

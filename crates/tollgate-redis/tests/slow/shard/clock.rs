@@ -17,7 +17,7 @@ async fn the_clock_of_the_shard_decides_where_it_is_asked_to() {
     let mut connection = server.connect().await;
     let (secs, _): (u64, u64) = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
     // The call's time and the shard's time are years apart, so a tolerance of an hour distinguishes
-    // them.
+    // the two times.
     let resets = reading.full_reset_at.as_secs_ceil();
     assert!((secs..=secs + 3_601).contains(&resets), "{resets} is not within an hour of {secs}");
     let offset = client.store.clock_offset(NOW).unwrap();

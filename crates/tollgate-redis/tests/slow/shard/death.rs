@@ -12,18 +12,18 @@ in_every_way! {
     a_server_that_is_killed_under_load_doubles_nothing
 }
 
-/// The results so far of callers that run in a loop.
+/// The results of callers that run in a loop.
 #[derive(Default)]
 struct Load {
     over: AtomicBool,
     answered: AtomicU64,
-    /// The callers that received an error.
+    /// The number of callers that received an error.
     failed: AtomicU64,
 }
 
 impl Load {
-    /// Runs one caller. Returns the counts that it received before its first error, and those after
-    /// it.
+    /// Runs one caller. Returns the counts that the caller received before its first error, and the
+    /// counts after that error.
     async fn call(self: Arc<Self>, client: Arc<Client>) -> [Vec<u64>; 2] {
         let (mut lives, mut life) = ([Vec::new(), Vec::new()], 0);
         while !self.over.load(Ordering::SeqCst) {
@@ -76,10 +76,9 @@ async fn a_server_that_is_killed_under_load_doubles_nothing(way: Way) {
     }
     first.sort_unstable();
     second.sort_unstable();
-    // Only the call in flight at the server's death was lost, and it was the last.
+    // Only the last call, which was in flight when the server died, was lost.
     assert_eq!(first, (1..=first.len() as u64).collect::<Vec<_>>());
-    // The server stored nothing, so the count started again from zero, without any lost count after
-    // that.
+    // The server stored nothing, so the count started again from zero. No later count was lost.
     assert_eq!(second, (1..=second.len() as u64).collect::<Vec<_>>());
     assert_eq!(client.take(0, 0).await.unwrap().used, second.len() as u64);
     client.assert_sound();

@@ -13,7 +13,8 @@ on_every_version! {
     a_frozen_replica_costs_no_call
 }
 
-/// Starts a primary, a replica in sync with it, and a client of the two with this `seek` time.
+/// Starts a primary, a replica in sync with the primary, and a client of both servers. `seek` is
+/// the pause before the client connects again.
 async fn two(version: Version, way: Way, seek: Duration) -> (Server, Server, Arc<Client>) {
     let primary = way.start(version, &QUICK).await;
     let replica = way.start(version, &QUICK).await;
@@ -65,7 +66,7 @@ async fn a_frozen_replica_costs_no_call(version: Version) {
         replica.promote().await;
         client.store.ready(PATIENCE).await.unwrap();
         client.is_on(&replica).await;
-        // Only writes that the primary had not yet replicated when it died are lost.
+        // Only writes that the primary had not replicated when it died are lost.
         let used = client.take(0, 1).await.unwrap().used;
         assert!((51..=101).contains(&used), "{way:?}: {used}");
         client.assert_sound_but_for(50);

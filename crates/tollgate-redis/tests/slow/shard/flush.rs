@@ -23,7 +23,7 @@ async fn a_step_that_is_flushed_all_the_time_is_loaded_all_the_time(way: Way) {
     client.assert_sound();
 }
 
-/// A flush ends every window early and has no other effect.
+/// A flush ends every window early. A flush has no other effect.
 async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
     const QUOTA: u64 = 5;
     let Site { server, client, .. } = &Site::start(way, QUOTA).await;

@@ -8,7 +8,7 @@ in_every_way_of_keys! {
     keys_of_another_type_are_no_state_and_no_error
 }
 
-/// Each foreign key starts one window again and has no other effect.
+/// Each key that another program overwrote starts one window again, without any other effect.
 async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     const QUOTA: u64 = 5;
     let Site { server, client, .. } = &Site::start(way, QUOTA).await;

@@ -7,7 +7,7 @@ in_every_way! {
     a_pause_of_writes_charges_nothing_late
 }
 
-/// Sends calls that fail until the circuit breaker is open.
+/// Sends calls, which fail, until the circuit breaker is open.
 async fn wait_in_vain(client: &Client) {
     while client.circuit_state() != CircuitState::Open {
         let told = client.take_within(0, 1, SHORT).await;

@@ -6,13 +6,13 @@ use tollgate_conformance::{Figure, assert_held};
 use super::*;
 
 const NODES: u64 = 8;
-/// The callers of each node, all of which wait for the server.
+/// The number of callers of each node. All callers wait for the server.
 const CALLERS: u64 = 64;
 /// The most connections that a node may open to find one server. The first attempts may come before
-/// it serves.
+/// the server accepts connections.
 const CONNECTIONS_A_NODE: u64 = 4;
 
-/// However many callers wait, each node reconnects with one or two connections, so other clients of
+/// Each node reconnects with one or two connections, however many callers wait, so other clients of
 /// the server are hardly affected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_come_back_by_few_connections() {
@@ -41,7 +41,7 @@ async fn nodes_come_back_by_few_connections() {
     server.start_again(&[]);
     let back = async {
         nodes[0].store.ready(PATIENCE).await.unwrap();
-        // Another client of the server.
+        // This connection acts as another client of the server.
         let mut other = server.connect().await;
         let (mut slowest, mut in_vain) = (Duration::ZERO, 0);
         while !callers.is_empty() {

@@ -6,7 +6,7 @@ use tollgate_redis::{Keys, LinkLimits, RedisShard, RuntimeChoice, ShardSettings}
 use super::*;
 use crate::kit::{Latency, LatencyProxy};
 
-/// How the decisions of one run were made.
+/// The numbers of decided and undecided calls of one run.
 struct Tally {
     decided: usize,
     undecided: usize,
@@ -19,8 +19,8 @@ enum Connections {
     Refused,
 }
 
-/// Makes `decisions` on a store behind `latency`, one every `pause`, and each within `deadline`. No
-/// decision waits for another one.
+/// Makes `decisions` decisions on a store behind a network with `latency`. Starts one decision
+/// every `pause`, each with the deadline `deadline`. No decision waits for another decision.
 async fn decide(
     latency: Latency,
     deadline: Duration,
@@ -58,7 +58,7 @@ async fn decide(
 
 const RATE: Duration = Duration::from_millis(5);
 
-/// A connection had one call in flight, so a decision waited for up to two round trips.
+/// With only one call in flight on a connection, a decision would wait for up to two round trips.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_round_trip_of_more_than_half_the_deadline_costs_no_decision() {
     let one_way = Duration::from_millis(500);
@@ -68,7 +68,7 @@ async fn a_round_trip_of_more_than_half_the_deadline_costs_no_decision() {
     assert_eq!((tally.decided, tally.undecided), (600, 0));
 }
 
-/// Without additional connections, the calls in flight share the first one.
+/// Without additional connections, the calls in flight share the first connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_refuses_additional_connections_costs_no_decision() {
     let one_way = Duration::from_millis(500);
@@ -78,7 +78,8 @@ async fn a_server_that_refuses_additional_connections_costs_no_decision() {
     assert_eq!((tally.decided, tally.undecided), (600, 0));
 }
 
-/// A delayed reply delayed all later ones, and opened the circuit.
+/// On a single connection, a delayed reply would delay all later replies and open the circuit
+/// breaker.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stall_of_one_reply_in_a_hundred_costs_at_most_three_decisions_in_a_hundred() {
     let stall = Duration::from_secs(20);

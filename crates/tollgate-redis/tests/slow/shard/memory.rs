@@ -8,7 +8,8 @@ use super::*;
 use crate::kit::on_every_version;
 use crate::shard::site::patient;
 
-/// The callers of the existing window, and the same number of callers of windows that do not exist.
+/// The number of callers of the existing window. The same number of callers charge windows that do
+/// not exist yet.
 const EACH: u64 = 50;
 /// The most failed calls after memory is free again.
 const IN_VAIN: u64 = 1_000;
@@ -59,7 +60,8 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version
 
 type Told = Vec<Result<Reading, BatcherError>>;
 
-/// Returns the results of concurrent callers: of the existing window, and each of a new window.
+/// Runs concurrent callers. Returns the results of the callers of the existing window, and the
+/// results of the callers that each charge a new window.
 async fn callers_of_both(client: &Arc<Client>) -> (Told, Told) {
     let (mut old, mut new) = (JoinSet::new(), JoinSet::new());
     for number in 1..=EACH {

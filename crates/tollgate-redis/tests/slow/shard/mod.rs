@@ -29,7 +29,7 @@ use crate::kit::{Server, Version};
 pub(crate) use site::Way;
 use site::{Client, Site, in_every_way, in_every_way_of_keys, patient};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The deadline of calls that the server is expected to leave unanswered.
 const SHORT: Duration = Duration::from_millis(15);
@@ -47,12 +47,13 @@ async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
 }
 
-/// The callers of [`calls_during`], and the calls of each of them.
+/// The number of callers of [`calls_during`]. `CALLS` is the number of calls of each caller.
 const CALLERS: u64 = 50;
 const CALLS: u64 = 20;
 
-/// Charges one unit at a time from many concurrent callers while `disturb` runs repeatedly, each
-/// time after at least one answer. Returns the result of each call, and how often `disturb` ran.
+/// Runs many concurrent callers that charge one unit at a time while `disturb` runs repeatedly,
+/// each time after at least one answer. Returns the result of each call, and how often `disturb`
+/// ran.
 async fn calls_during<D: Future<Output = ()>>(
     client: &Arc<Client>,
     disturb: impl Fn(u64) -> D,
@@ -89,7 +90,7 @@ fn counts(told: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
     counts
 }
 
-/// Returns `counts`, each with the frequency one.
+/// Maps each of `counts` to the frequency one.
 fn once(counts: impl IntoIterator<Item = u64>) -> BTreeMap<u64, u64> {
     counts.into_iter().map(|count| (count, 1)).collect()
 }

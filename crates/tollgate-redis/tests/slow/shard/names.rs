@@ -19,7 +19,7 @@ use super::*;
 /// The shard's host name, which only the test's resolver can resolve.
 const NAME: &str = "redis://limits.invalid";
 
-/// The resolver's answer.
+/// The result of a lookup.
 #[derive(Clone, Debug)]
 enum Word {
     Leads(u16),
@@ -28,7 +28,7 @@ enum Word {
     Never,
 }
 
-/// A resolver that counts the lookups since its answer was last changed.
+/// A resolver that counts the lookups since its result was last changed.
 #[derive(Debug)]
 struct Resolver {
     word: Mutex<Word>,
@@ -83,7 +83,7 @@ fn limit() -> Limit {
     Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
 }
 
-/// Charges one unit, with retries until it is answered; returns the units in use.
+/// Charges one unit, and tries again until a call is answered. Returns the used units.
 async fn takes(store: &RedisShard) -> u64 {
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
     let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
@@ -124,7 +124,7 @@ async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
         assert_eq!(takes(&store).await, 1);
         resolver.turn(word.clone());
         server.kill();
-        // The first attempts get addresses of the process that was killed.
+        // The first attempts get the address of the process that was killed.
         until(|| resolver.asked() > 0).await;
         server.start_again(&[]);
         let used = takes(&store).await;

@@ -1,5 +1,5 @@
-//! Callers die between reservation and settlement, and replies are cut off. Unsettled reservations
-//! expire, and nothing leaks.
+//! Callers die between reservation and settlement, and replies are cut off. Reservations that are
+//! not settled expire, and no unit is lost.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,16 +22,18 @@ use crate::kit::{Passage, Proxy, Server};
 use crate::shard::{PATIENCE, patient, until};
 
 const CALLERS: u64 = 8;
-/// How often replies are cut off.
+/// The number of times that replies are cut off.
 const CUTS: usize = 10;
-/// A call that waits longer for a new connection has no answer, like a call with a cut reply.
+/// The deadline of each call. A call that waits longer for a new connection gets no answer, like a
+/// call with a reply that was cut off.
 const WITHIN: Duration = Duration::from_secs(1);
 const AFTER_ERRORS: Duration = Duration::from_millis(20);
-/// Longer than any test. Keys last as long, and every unit of an open window is visible in it.
+/// The length of a window that outlives the test. Keys last for the same time, and every used unit
+/// of an open window is visible in the window.
 const HOUR: Millis = Millis::from_secs(3_600);
 
-/// A store with callers that pause after an error. Without the pause they would send all their
-/// calls while the server is away.
+/// A store with callers that pause after an error. Without the pause, the callers would send all
+/// their calls while the server cannot be reached.
 struct Unhurried<'s>(&'s Recorded<RedisShard>);
 
 impl Store for Unhurried<'_> {
@@ -66,11 +68,12 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
         until(|| store.recorder().calls() >= all * cut / (CUTS * 2)).await;
         network.replies(Passage::Cut);
         let unheard = store.recorder().calls();
-        // A caller that calls again received an answer, or an error for a reply that was cut off.
+        // A caller that makes another call received an answer to its last call, or an error for a
+        // reply that was cut off.
         until(|| store.recorder().calls() > unheard).await;
         network.replies(Passage::Open);
         store.store().ready(PATIENCE).await.unwrap();
-        // Another caller replaces one that died.
+        // Another caller replaces a caller that died.
         if let Some(caller) = dying.pop() {
             caller.abort();
             begin(CALLERS + cut as u64);
@@ -92,8 +95,8 @@ async fn what_nobody_settles_runs_out_and_nothing_leaks() {
     server.assert_every_key_ends().await;
 }
 
-/// The limits of each kind, and one with a window that outlives the test. In that window, every
-/// unit that a reservation did not return stays visible.
+/// Returns the limits of each algorithm, and one limit with a window that outlives the test. In
+/// that window, every unit that a reservation did not return stays visible.
 fn limits() -> Vec<Limit> {
     let window = FixedWindow::new(100_000, HOUR, Anchor::FirstRequest).unwrap();
     let terms = ReservationTerms { max: Millis::new(120), ..ReservationTerms::default() };

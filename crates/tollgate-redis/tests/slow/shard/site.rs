@@ -19,12 +19,12 @@ use tollgate_redis::{
 use crate::kit::{Certificates, Server, Version, free_port, module_file};
 use crate::shard::{NOW, PATIENCE, until};
 
-/// The step's runtime and the connection.
+/// How the step runs, and how the client connects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Function,
     Script,
-    /// A function, over mutual TLS.
+    /// A function, called over mutual TLS.
     Tls,
     /// The module, with the keys of functions and scripts.
     Module,
@@ -49,7 +49,7 @@ pub(crate) struct Client {
 }
 
 impl Way {
-    /// Returns the ways that `version` supports, without TLS.
+    /// Returns the values that `version` supports, without TLS.
     pub(crate) fn of(version: Version) -> &'static [Self] {
         const ALL: &[Way] = &[Way::Function, Way::Script, Way::Module, Way::Tables];
         if version.has_functions() { ALL } else { &ALL[1..] }
@@ -63,7 +63,7 @@ impl Way {
         }
     }
 
-    /// Returns the runtime that results from the choice.
+    /// Returns how the step runs in the server.
     pub(crate) fn runs(self) -> StepRuntime {
         match self {
             Self::Function | Self::Tls => StepRuntime::Function,
@@ -73,7 +73,7 @@ impl Way {
         }
     }
 
-    /// Returns the arguments with which a server supports it.
+    /// Returns the arguments with which a server supports this value.
     pub(crate) fn arguments(self) -> Vec<String> {
         match self {
             Self::Function | Self::Script | Self::Tls => Vec::new(),
@@ -81,7 +81,7 @@ impl Way {
         }
     }
 
-    /// Starts a server that supports it, with more arguments.
+    /// Starts a server that supports this value, with additional arguments.
     pub(crate) async fn start(self, version: Version, arguments: &[&str]) -> Server {
         let own = self.arguments();
         Server::start_version(version, &[&words(&own), arguments].concat()).await
@@ -89,7 +89,7 @@ impl Way {
 }
 
 impl Site {
-    /// Starts the system's server and a store with a limit of this quota per hour.
+    /// Starts the server of the system's package, and a store with a limit of `quota` per hour.
     pub(crate) async fn start(way: Way, quota: u64) -> Self {
         let certificates = Certificates::new();
         let tls_port = free_port();
@@ -122,21 +122,21 @@ impl Site {
 }
 
 impl Client {
-    /// Opens a connected store with a limit of this quota per hour.
+    /// Opens a store with a limit of `quota` per hour, and waits until the store is connected.
     pub(crate) async fn new(settings: &ShardSettings, way: Way, quota: u64) -> Arc<Self> {
         let store = RedisShard::open(settings, Keys::new(PlainHash), way.choice());
         store.ready(PATIENCE).await.unwrap();
         Self::on(store, quota)
     }
 
-    /// Creates a site with an existing store.
+    /// Creates a client of an existing store, with a limit of `quota` per hour.
     pub(crate) fn on(store: RedisShard, quota: u64) -> Arc<Self> {
         let window = FixedWindow::new(quota, Millis::new(3_600_000), Anchor::FirstRequest);
         let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
         Arc::new(Self { store, limit, answered: AtomicU64::new(0), recorder: Recorder::default() })
     }
 
-    /// Charges `units` on the limit for the subject of this number; 0 only reads.
+    /// Charges `units` for the subject with this number. Zero units only read the status.
     pub(crate) async fn take(&self, subject: u64, units: u64) -> Result<Reading, BatcherError> {
         self.take_within(subject, units, PATIENCE).await
     }
@@ -182,8 +182,8 @@ impl Client {
         self.assert_sound_but_for(0);
     }
 
-    /// Checks like [`Self::assert_sound`], and tolerates this number of units that were counted and
-    /// then lost.
+    /// Checks like [`Self::assert_sound`]. Tolerates up to `lost` units that were counted and then
+    /// lost.
     pub(crate) fn assert_sound_but_for(&self, lost: u64) {
         let allowance = Allowance { lost, ..Allowance::default() };
         self.recorder.history().check(allowance).assert_sound();
@@ -198,13 +198,14 @@ impl Client {
         self.store.status()[0].circuit_state
     }
 
-    /// Waits until the store is connected to this server.
+    /// Waits until the store is connected to `server`.
     pub(crate) async fn is_on(&self, server: &Server) {
         until(|| self.store.status()[0].address == Some(server.url())).await;
     }
 }
 
-/// Returns settings with which a machine busy with other tests does not look like a fault.
+/// Returns settings with long timeouts, so a machine that is busy with other tests does not look
+/// like a fault.
 pub(crate) fn patient(primary: Endpoint) -> ShardSettings {
     let mut settings = ShardSettings::new(primary);
     settings.link = LinkLimits {
@@ -225,7 +226,7 @@ fn words(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// Defines a test of each named async function for every way.
+/// Defines a test for every [`Way`] and each of these async functions.
 macro_rules! in_every_way {
     ($($test:ident)*) => { $(
         mod $test {
@@ -242,7 +243,8 @@ macro_rules! in_every_way {
 }
 pub(crate) use in_every_way;
 
-/// Defines a test of each named async function for every way in which each subject has a key.
+/// Defines a test for each of these async functions and every [`Way`] in which each subject has a
+/// key of its own.
 macro_rules! in_every_way_of_keys {
     (@tests $test:ident) => {
         #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,5 +1,5 @@
-//! Servers with wrong wall clocks. Nodes decide by their own clocks; a server's clock only
-//! determines when it expires a key.
+//! Servers with wrong wall clocks. Nodes decide by their own clocks. A server's clock only
+//! determines when the server expires a key.
 
 use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::Topology;
@@ -39,7 +39,7 @@ async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
     }
 }
 
-/// Each client's window is an hour long and has just begun by the nodes' clocks.
+/// By the nodes' clocks, each client's window is an hour long and has just begun.
 async fn a_clock_that_steps_costs_no_window_that_runs_on(version: Version) {
     for way in ways(version) {
         steps(version, way).await;
@@ -60,7 +60,7 @@ async fn steps(version: Version, way: Way) {
         }
     }
     client.assert_sound();
-    // By this clock, all windows ended long ago.
+    // By the server's clock, all windows ended long ago.
     clock.set(DAY, &server).await;
     let mut anew = 0;
     for subject in 0..CLIENTS {
@@ -76,7 +76,7 @@ async fn steps(version: Version, way: Way) {
     ]);
 }
 
-/// A primary sends its replicas the expiry of a key as a time of its own clock.
+/// A primary replicates the expiry of a key as a time of the primary's clock.
 async fn a_replica_in_another_time_loses_no_window_unless_it_is_ahead(version: Version) {
     let cases = |way| [(way, -DAY, 0), (way, DAY, CLIENTS)];
     for (way, off, max_lost_units) in ways(version).flat_map(cases) {
@@ -121,8 +121,8 @@ async fn start_by(version: Version, clock: &WallClock, way: Way, more: &[&str]) 
     Server::start_by(version, clock, &[&own, more].concat()).await
 }
 
-/// Returns the best way without the module, and those with it. A script runs in the same server
-/// commands as a function.
+/// Returns the best way that does not use the module, and the two ways that use the module. A
+/// script executes the same server commands as a function.
 fn ways(version: Version) -> impl Iterator<Item = Way> {
     [Way::of(version)[0], Way::Module, Way::Tables].into_iter()
 }

@@ -1,4 +1,5 @@
-//! Cells of any limit: results of decisions, and valid cells that no decision produces.
+//! Cells of any limit. Some cells result from decisions, and some are valid cells that no decision
+//! produces.
 
 use tollgate_conformance::Random;
 use tollgate_core::algo::{
@@ -8,7 +9,7 @@ use tollgate_core::{
     Algorithm, Cell, ChargeId, Cost, Limit, MAX_EXACT, Operation, Timestamp, decide,
 };
 
-/// Returns two cells of one subject that may both count at about `now`.
+/// Returns two cells of one subject with times near `now`.
 pub(crate) fn two_accounts(random: &mut Random, limit: &Limit, now: u64) -> (Cell, Cell) {
     let one = loop {
         let cell = if random.chance(50) {
@@ -37,7 +38,7 @@ fn is_readable(cell: &Cell) -> bool {
     Cell::from_bytes(&cell.to_bytes()).as_ref() == Some(cell)
 }
 
-/// Returns the cell after some charges on `cell`.
+/// Returns the cell after a few random charges on `cell`.
 fn charged(random: &mut Random, limit: &Limit, now: u64, cell: Option<Cell>) -> Option<Cell> {
     let window = limit.window().get();
     let mut cell = cell;
@@ -50,7 +51,7 @@ fn charged(random: &mut Random, limit: &Limit, now: u64, cell: Option<Cell>) -> 
     cell
 }
 
-/// Returns a cell with random numbers of the right kind.
+/// Returns a cell with random numbers, for the algorithm of `limit`.
 fn any_cell(random: &mut Random, limit: &Limit, now: u64) -> Option<Cell> {
     let ahead = limit.window().get() + limit.skew_max().get() + 1;
     let at = |random: &mut Random| Timestamp::from_millis(near(random, now, ahead));
@@ -99,12 +100,12 @@ fn any_leases(random: &mut Random, at: impl Fn(&mut Random) -> Timestamp) -> con
     concurrency::State { permits: leases }
 }
 
-/// Returns one of a few ids, so both cells contain some of them.
+/// Returns one of ten ids. With so few ids, two cells often have some ids in common.
 fn any_id(random: &mut Random) -> u128 {
     u128::MAX - u128::from(random.within(0..=9))
 }
 
-/// Returns ascending positions at most about `reach` away from `place`.
+/// Returns positions in ascending order, at most about `reach` away from `place`.
 fn rising(random: &mut Random, place: u64, reach: u64) -> Vec<u64> {
     let mut places: Vec<u64> =
         (0..random.within(1..=12)).map(|_| near(random, place, reach)).collect();
@@ -123,7 +124,7 @@ fn near(random: &mut Random, place: u64, reach: u64) -> u64 {
     }
 }
 
-/// Returns a number at a bound, near `middle`, or anywhere.
+/// Returns a random number. The number is at a bound, near `middle`, or any exact integer.
 fn number(random: &mut Random, middle: u64) -> u64 {
     let any = random.within(0..=MAX_EXACT);
     let below = random.within(0..=middle);

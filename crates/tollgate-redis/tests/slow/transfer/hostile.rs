@@ -1,4 +1,4 @@
-//! Invalid cells, cells without free memory, and cells too long for one key.
+//! Invalid cells, cells on a server without free memory, and cells that are too long for one key.
 
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::PlainHash;
@@ -16,7 +16,7 @@ use crate::transfer::store;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
-/// More records than a key stores for one subject.
+/// A number of records that is above the maximum for one subject in one key.
 const MANY: u64 = 10_000;
 
 fn subject(number: u64) -> Subject {
@@ -85,7 +85,7 @@ async fn bytes_that_are_no_cell_are_an_error_and_change_nothing() {
     }
     let whole = joining(&right);
     for size in 0..whole.len() {
-        // The command contains only limits, and no jobs.
+        // This command contains only limits and no jobs.
         let _ = call(&mut connection, &key, &whole[..size]).await;
     }
     assert_eq!(store.cells(NOW, &[place]).await, kept);
@@ -110,7 +110,7 @@ async fn without_memory_what_is_kept_is_joined_and_new_keys_are_reported() {
     }
 }
 
-/// Two cells that each have the maximum length for a key, and no common record.
+/// Joins two cells that each have the maximum length for a key and have no record in common.
 #[tokio::test]
 async fn of_lists_that_are_too_long_the_last_records_stay_and_the_limit_is_full() {
     let server = Server::start().await;
@@ -154,7 +154,8 @@ async fn of_lists_that_are_too_long_the_last_records_stay_and_the_limit_is_full(
     }
 }
 
-/// Returns the time of the entry or permit with that number. All are in the past and still count.
+/// Returns the time of the entry or permit with this number. All of these times are in the past,
+/// but still count.
 fn at(number: u64) -> Timestamp {
     Timestamp::from_millis(NOW.as_millis() - 2 * MANY + number)
 }

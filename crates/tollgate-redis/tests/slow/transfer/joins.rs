@@ -1,5 +1,5 @@
-//! Random cells joined in the server, compared with the same join in Rust: every number of every
-//! cell.
+//! Random cells that the server joins, compared with the same join in Rust. The tests compare every
+//! number of every cell.
 
 use tollgate_conformance::trace::{random_limit, seeds};
 use tollgate_conformance::{PlainHash, Random};
@@ -15,11 +15,12 @@ use crate::shard::Way;
 use crate::transfer::cells::two_accounts;
 use crate::transfer::store;
 
-/// Two joins for each pair and way: 190,000 on all four versions.
+/// The number of rounds for each way. With two joins for each pair, all four versions together make
+/// 190,000 joins.
 const ROUNDS: u64 = 63;
 const PAIRS: u64 = 100;
 
-/// A present-day time.
+/// A time in the year 2023, in milliseconds since the Unix epoch.
 const NOW: u64 = 1_700_000_000_123;
 
 on_every_version! {
@@ -71,7 +72,7 @@ impl Pair {
         CellKey { limit: &self.limit, subject: &self.subject }
     }
 
-    /// Returns the cell after both joins, or none if it counts as no state.
+    /// Returns the cell after both joins, or `None` if the cell is not valid at the time `now`.
     fn joined(&self, [before, now]: [Timestamp; 2]) -> Option<Cell> {
         let [one, other] = self.cells.clone();
         let cell = join(None, one, &self.limit, before);
@@ -81,7 +82,8 @@ impl Pair {
     }
 }
 
-/// Returns `cell` with random reservations, some of which both cells have.
+/// Returns `cell` with random reservations. Both cells of a pair may have some reservations in
+/// common.
 fn reserved(random: &mut Random, limit: &Limit, cell: Cell, now: u64) -> Cell {
     let is_kept = Cell::from_bytes(&cell.to_bytes()).is_some();
     let has_leases = matches!(limit.algorithm(), Algorithm::Concurrency(_));
@@ -117,7 +119,8 @@ impl Round {
         Self { seed, pairs, moments: [before, now].map(Timestamp::from_millis) }
     }
 
-    /// Returns how many pairs count as state after both joins.
+    /// Makes both joins, and checks the result. Returns how many pairs have a valid cell after both
+    /// joins.
     async fn run(&self, store: &Redis) -> u64 {
         let [before, now] = self.moments;
         self.join(store, before, 0).await;

@@ -1,5 +1,5 @@
-//! The tests for every store with cell transfer: with and without batchers, within a server and
-//! between two servers.
+//! Runs the tests for every store with cell transfer: with and without batchers, within a server
+//! and between two servers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::kit::{Server, Version, on_every_version};
 use crate::shard::Way;
 use crate::transfer::store;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_version! {
@@ -19,7 +19,8 @@ on_every_version! {
     cells_are_carried_over_lanes
 }
 
-/// Returns two ways of `version`, so that each is the first and the second one once.
+/// Returns pairs of the ways of `version`. Each way is the first way of one pair and the second way
+/// of one pair.
 fn pairs(version: Version) -> impl Iterator<Item = [Way; 2]> {
     let ways = Way::of(version);
     (0..ways.len()).map(|first| [ways[first], ways[(first + 1) % ways.len()]])
