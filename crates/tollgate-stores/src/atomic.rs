@@ -18,16 +18,16 @@ use tollgate::trace::instrument;
 
 /// The maximum number of concurrent calls that span several partitions.
 ///
-/// Further calls fail with [`StoreError::Unavailable`]. The number is bounded because each call may
-/// hold units at partitions that do not answer.
+/// Further calls fail with [`StoreError::Unavailable`]. The number is bounded because each such
+/// call may hold units at partitions that do not answer.
 pub const MAX_SPANNING_CALLS: usize = 4_096;
 
-/// State that is split into several partitions, each a store by itself.
+/// State that is split into several partitions. Each partition is a store by itself.
 pub trait Partitions: Send + Sync {
     /// Returns the index of the partition that keeps the counters of `subject`.
     fn partition(&self, subject: &Subject) -> usize;
 
-    /// Applies `charges` at `partition`, which must be the partition of all their subjects.
+    /// Applies `charges` at `partition`. All subjects of `charges` must belong to `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the partition does not answer.
@@ -39,10 +39,11 @@ pub trait Partitions: Send + Sync {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
 }
 
-/// [`Partitions`] whose cells can be read and joined, as in
+/// [`Partitions`] with cells that can be read and joined, as in
 /// [`CellTransfer`](tollgate_core::CellTransfer).
 pub trait PartitionedCells: Partitions {
-    /// Reads the cells for `places`, whose subjects all belong to `partition`.
+    /// Reads the cells of the limits and subjects in `places`. All of these subjects must belong to
+    /// `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the partition does not answer.
@@ -53,7 +54,8 @@ pub trait PartitionedCells: Partitions {
         places: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
-    /// Joins `cells`, whose subjects all belong to `partition`, with the cells stored there.
+    /// Joins `cells` with the cells that are stored at `partition`. The subjects of all cells must
+    /// belong to `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the partition does not answer.
@@ -65,8 +67,9 @@ pub trait PartitionedCells: Partitions {
     ) -> impl Future<Output = Result<(), StoreError>> + Send;
 }
 
-/// [`PartitionedCells`] in which each partition has one replication epoch at a time, as
-/// [`ReplicationEpochs`](tollgate_core::ReplicationEpochs) defines it for a whole store.
+/// [`PartitionedCells`] in which each partition has one replication epoch at a time.
+/// [`ReplicationEpochs`](tollgate_core::ReplicationEpochs) defines the replication epoch of a whole
+/// store.
 ///
 /// Partitions on the same server share an epoch. Every epoch has a number of its own. The number
 /// zero means that the epoch of the partition is not known yet.
@@ -74,42 +77,45 @@ pub trait PartitionedEpochs: PartitionedCells {
     /// Returns the number of the epoch to which charges at `partition` are sent now.
     fn epoch_at(&self, partition: usize) -> u64;
 
-    /// Returns whether charges at `partition` are paused, because [`release`](Self::release) was
-    /// not called for its current epoch yet.
+    /// Returns whether charges at `partition` are paused. Charges are paused until
+    /// [`release`](Self::release) is called for the partition's current epoch.
     fn is_paused_at(&self, partition: usize) -> bool;
 
-    /// Returns how long `partition` had not answered when its epoch began.
+    /// Returns for how long `partition` did not answer before its current epoch began.
     fn outage_at(&self, partition: usize) -> Millis;
 
-    /// Returns one partition of each epoch with charges that are paused now.
+    /// Returns one partition of each epoch in which charges are paused now.
     fn held(&self) -> Vec<usize>;
 
     /// Allows charges at every partition with `history` as the number of its current epoch. Does
-    /// nothing if no partition has this epoch.
+    /// nothing if no partition is in this epoch.
     fn release(&self, history: u64);
 }
 
 /// A store that makes calls over several [`Partitions`] all or nothing.
 ///
 /// A call with one partition is passed on unchanged, as one atomic step without additional calls. A
-/// call that spans partitions is applied at all of them in parallel. If a partition refuses or does
-/// not answer, the charges at the others are refunded.
+/// call that spans partitions is applied at all of these partitions in parallel. If a partition
+/// refuses or does not answer, the charges at the other partitions are refunded.
 ///
 /// # Guarantees
-/// - An admitted call is charged at every partition. A refused call is charged at none, except on
-///   limits that count refusals, which count it once. No call is admitted beyond a quota.
+/// - An admitted call is charged at every partition. A refused call is charged at no partition,
+///   except on limits that count refusals, which count the call once. No call is admitted beyond a
+///   quota.
 /// - If the caller stops waiting, the call continues with the same guarantees.
-/// - Readings are in the order of the charges. Refunded charges read as if they had not been made.
+/// - Readings are in the order of the charges. The reading of a refunded charge is the status
+///   without the charge.
 ///
 /// # Limitations
-/// - **Isolation.** Between the charge and its refund, one round trip later, other calls see those
-///   units as used. Another caller can see up to [`max_held_units`] units too many and be refused
-///   because of them, and a call that is later refused can open a window. This can refuse too much
-///   but never admit too much.
+/// - **Isolation.** The refund of a charge follows one round trip after the charge. Between the
+///   two, other calls see the charged units as used. Another caller can see up to
+///   [`max_held_units`] units too many and be refused because of these units, and a call that is
+///   later refused can open a window. A call may be refused although it fits, but no call is
+///   admitted beyond a limit.
 /// - **Errors.** If a partition fails, the whole call fails. Units that this partition charged
-///   without an answer stay used until their window ends, and so do units that could not be
-///   refunded ([`Atomic::unrefunded`] counts these charges). If another partition refused, this
-///   includes the units on limits that count refusals.
+///   without an answer stay used until their window ends. Units that could not be refunded also
+///   stay used until their window ends ([`Atomic::unrefunded`] counts the charges of these units).
+///   If another partition refused, these units include the units on limits that count refusals.
 /// - **Cost.** An admitted call costs one call to each partition, in parallel. A refused call costs
 ///   one more call to each partition that charged. See [`max_store_calls`].
 pub struct Atomic<H> {
@@ -118,9 +124,9 @@ pub struct Atomic<H> {
     unrefunded: Arc<AtomicU64>,
 }
 
-/// Returns the maximum units that a limit may report as used in addition while calls over several
-/// partitions are decided: each of `spanning` calls has charged `cost`, and another partition will
-/// refuse it.
+/// Returns the maximum number of additional units that a limit may report as used while calls over
+/// several partitions are decided. In the worst case, each of `spanning` calls has charged `cost`
+/// on the limit, and another partition will refuse the call.
 #[must_use]
 pub const fn max_held_units(spanning: u64, cost: Cost) -> u64 {
     spanning.saturating_mul(cost.get())
@@ -128,15 +134,15 @@ pub const fn max_held_units(spanning: u64, cost: Cost) -> u64 {
 
 /// Returns the maximum number of store calls for one call over `partitions` partitions.
 ///
-/// That is one round trip of `partitions` calls and, if a partition refuses or fails, a second
-/// round trip to the others.
+/// The first round trip consists of `partitions` calls. If a partition refuses or fails, a second
+/// round trip follows, with one call to each other partition.
 #[must_use]
 pub const fn max_store_calls(partitions: usize) -> usize {
     if partitions <= 1 { partitions } else { partitions + partitions - 1 }
 }
 
 impl<H: Partitions> Atomic<H> {
-    /// Creates a store over `partitions`.
+    /// Creates a store that makes calls over `partitions`.
     #[must_use]
     pub fn new(partitions: H) -> Self {
         Self {
@@ -146,7 +152,7 @@ impl<H: Partitions> Atomic<H> {
         }
     }
 
-    /// The partitions over which this store makes calls.
+    /// Returns the partitions over which this store makes calls.
     #[must_use]
     pub fn partitions(&self) -> &H {
         &self.partitions
@@ -158,7 +164,7 @@ impl<H: Partitions> Atomic<H> {
         self.unrefunded.load(Ordering::Relaxed)
     }
 
-    /// Returns the partition of all `charges`, or `None` if they span several.
+    /// Returns the partition of all `charges`, or `None` if the charges span several partitions.
     fn common_partition(&self, charges: &[Charge<'_>]) -> Option<usize> {
         let (first, rest) = charges.split_first()?;
         let partition = self.partitions.partition(first.subject);
@@ -184,8 +190,8 @@ impl<H: Partitions + 'static> Store for Atomic<H> {
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
             return Err(StoreError::Unavailable);
         };
-        // The call runs in its own task: a caller that stops waiting must not leave half a call
-        // behind.
+        // The call runs in its own task. If the caller stops waiting, the call must still be
+        // completed at every partition.
         let owned: Vec<_> = charges.iter().map(OwnedCharge::new).collect();
         let (partitions, unrefunded) = (Arc::clone(&self.partitions), Arc::clone(&self.unrefunded));
         let spanning = async move {

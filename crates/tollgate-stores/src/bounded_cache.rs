@@ -9,15 +9,16 @@ use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher13};
 use tollgate_core::{Charge, Timestamp};
 
-/// The entries in one set: they share a lock and compete for the same slots.
+/// The number of entries in one set. The entries of a set share a lock and compete for the same
+/// slots.
 const WAYS: usize = 8;
 
-/// A cache of at most the requested number of values, rounded up to a power of two.
+/// A cache with a fixed number of slots: the requested number, rounded up to a power of two.
 ///
-/// Source: set-associative caches. A key has [`WAYS`] slots; if they are full, the value with the
-/// lowest [priority](EvictionPriority) is evicted, and no other value is affected. Lookups and
-/// updates of a key access a single set. A group of sets is allocated with its first value, so a
-/// node with few subjects does not use the memory of all entries.
+/// Source: set-associative caches. Each key belongs to one set of [`WAYS`] slots. If the slots of
+/// the set are full, the value with the lowest [priority](EvictionPriority) in this set is evicted.
+/// Lookups and updates of a key access only its set. Several sets form a group, which is allocated
+/// with its first value, so a node with few subjects does not use the memory of all slots.
 pub(super) struct BoundedCache<V> {
     hasher: SipHasher13,
     groups: Box<[OnceLock<Group<V>>]>,
@@ -27,20 +28,20 @@ pub(super) struct BoundedCache<V> {
 
 type Set<V> = [Option<(Key, V)>; WAYS];
 
-/// The sets that are allocated together.
+/// A group: the sets that are allocated together.
 type Group<V> = Box<[Mutex<Set<V>>]>;
 
 /// The most sets in a group.
 const GROUP: usize = 8;
 
-/// A hash of a limit and a subject, keyed with a secret that never leaves the process. It has 128
-/// bits, so collisions are negligible.
+/// A hash of a limit and a subject, with a secret key that never leaves the process. The hash has
+/// 128 bits, so collisions are negligible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u128);
 
 impl Key {
-    /// Returns an index below `parts`. It depends on other bits of the key than those that select
-    /// the set.
+    /// Returns an index below `parts`. The index and the set of the key depend on different bits of
+    /// the key.
     pub(super) const fn part_of(self, parts: usize) -> usize {
         (self.0 >> 64) as usize % parts
     }
@@ -48,8 +49,8 @@ impl Key {
 
 /// The order in which values are evicted.
 pub(super) trait EvictionPriority {
-    /// Returns the priority: the lowest is evicted first, and zero means that the value is
-    /// obsolete.
+    /// Returns the priority of the value. The value with the lowest priority is evicted first. Zero
+    /// means that the value is obsolete.
     fn eviction_priority(&self, now: Timestamp) -> u64;
 }
 
@@ -66,7 +67,8 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// Returns the key of the limit and subject of `charge`. A changed limit has another key.
+    /// Returns the key of the limit and subject of `charge`. A limit with a changed definition has
+    /// another key.
     pub(super) fn key(&self, charge: &Charge<'_>) -> Key {
         let mut hasher = self.hasher;
         let limit = charge.limit;
@@ -78,7 +80,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// Returns the key of one part of the state under `key`.
+    /// Returns the key of the part `part` of the state with the key `key`.
     pub(super) fn part(&self, key: Key, part: u128) -> Key {
         let mut hasher = self.hasher;
         hasher.write_u128(key.0);
@@ -86,7 +88,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// Returns the value under `key`, unless it was evicted.
+    /// Returns the value under `key`, or `None` if the key has no value or its value was evicted.
     pub(super) fn get(&self, key: Key) -> Option<V> {
         let set = self.existing_set(key)?.lock();
         set.iter().flatten().find(|(own, _)| *own == key).map(|(_, value)| *value)
@@ -99,8 +101,8 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
     }
 
     /// Calls `change` with the current value of `key`, and stores the value that `change` returns.
-    /// If `change` returns none, removes the current value. A new key may evict the value with the
-    /// lowest priority at `now`.
+    /// If `change` returns `None`, removes the current value. A new key may evict the value with
+    /// the lowest priority at `now`.
     pub(super) fn update(
         &self,
         key: Key,
@@ -129,7 +131,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         self.existing_sets().flat_map(values).flatten().collect()
     }
 
-    /// Removes all values that match, by scanning every set.
+    /// Removes all values for which `is_such` returns true. Scans every set.
     pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
         for set in self.existing_sets() {
             for place in set.lock().iter_mut() {
@@ -140,7 +142,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// Removes the value under `key` if it matches.
+    /// Removes the value under `key` if `is_such` returns true for the value.
     pub(super) fn forget_if(&self, key: Key, is_such: impl Fn(&V) -> bool) {
         let Some(set) = self.existing_set(key) else { return };
         for place in set.lock().iter_mut() {
@@ -159,7 +161,7 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         &self.groups[(key.0 as usize / self.sets) & (self.groups.len() - 1)]
     }
 
-    /// Returns the set of `key`, unless no value of its group was ever stored.
+    /// Returns the set of `key`, or `None` if no value was ever stored in the group of the set.
     fn existing_set(&self, key: Key) -> Option<&Mutex<Set<V>>> {
         Some(&self.group(key).get()?[key.0 as usize & (self.sets - 1)])
     }

@@ -1,4 +1,4 @@
-//! Latency measurement of store calls.
+//! Measures the durations of store calls.
 
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
@@ -11,9 +11,9 @@ use tollgate::observe::{Histogram, Observed};
 ///
 /// # Limitations
 /// Each call takes two readings of the clock and two relaxed atomic additions. A call that is
-/// cancelled before its answer counts with the time until its cancellation; otherwise a store that
-/// stopped answering would look as fast as before. Reading and joining cells is not measured,
-/// because no client waits for it.
+/// cancelled before its answer counts with the time until its cancellation. If cancelled calls did
+/// not count, a store that stopped answering would look as fast as before. Reading and joining
+/// cells is not measured, because no client waits for these operations.
 #[derive(Debug)]
 pub struct CallTimer<S> {
     store: S,
@@ -27,7 +27,7 @@ impl<S> CallTimer<S> {
         Self { store, durations: Histogram::default() }
     }
 
-    /// The store.
+    /// Returns the inner store.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store

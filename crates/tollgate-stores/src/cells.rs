@@ -72,7 +72,7 @@ impl<S: CellTransfer> CellTransfer for Deadline<S> {
     }
 }
 
-/// Implements [`CellTransfer`] for a wrapper that leaves the cells of its inner store as they are.
+/// Implements [`CellTransfer`] for a wrapper that does not change the cells of its inner store.
 macro_rules! pass_cells_through {
     ($($(#[$docs:meta])* impl<$($name:ident: $bound:ident),+> for $wrapper:ty;)+) => {$(
         $(#[$docs])*
@@ -101,13 +101,14 @@ pass_cells_through! {
     impl<A: CellTransfer, B: FallbackStore> for Fallback<A, B>;
     /// A join only raises usage, so cached refusals stay valid.
     impl<S: CellTransfer> for DenyCache<S>;
-    /// No client waits for these calls, so they are not measured.
+    /// Transfers of cells are not measured, because no client waits for them.
     impl<S: CellTransfer> for CallTimer<S>;
-    /// Usage is carried over to a new quota when a subject is charged.
+    /// The usage is scaled to a new quota when a subject is charged, and not when its cell is
+    /// transferred.
     impl<S: CellTransfer> for QuotaRescale<S>;
 }
 
-/// Transfers cells from and to the stores to which their subjects belong now.
+/// Reads and joins cells at the stores to which the subjects belong now.
 impl<A: CellTransfer, B: CellTransfer> PartitionedCells for Rollout<A, B> {
     async fn cells_at(
         &self,

@@ -12,21 +12,21 @@ pub const DEFAULT_BUDGET: Duration = Duration::from_millis(15);
 /// The maximum delay of a runtime timer on an idle machine.
 pub const TIMER_GRAIN: Duration = Duration::from_millis(1);
 
-/// A store that returns [`StoreError::TimedOut`] if the inner store does not answer within its
+/// A store that returns [`StoreError::TimedOut`] if the inner store does not answer within a time
 /// budget.
 ///
 /// # Guarantees
 /// Answers within the budget are returned unchanged. No call takes longer than
-/// [`max_wait`](Self::max_wait), whatever the store waits for.
+/// [`max_wait`](Self::max_wait), whatever the inner store waits for.
 ///
 /// # Limitations
-/// After [`StoreError::TimedOut`] the caller cannot know whether the call was applied: dropping the
-/// store's future discards the answer but, by the contract of [`Store`], does not cancel the call.
-/// At most the call's own cost is charged without an admission; no request is admitted without a
-/// charge.
+/// After [`StoreError::TimedOut`] the caller cannot know whether the call was applied. The wrapper
+/// drops the future of the inner store and with it the answer, but by the contract of [`Store`] a
+/// dropped future does not cancel the call. At most the call's own cost is charged without an
+/// admission. No request is admitted without a charge.
 ///
-/// This wrapper needs a tokio runtime with a timer, and a store that does not block its thread,
-/// because a blocked thread stops the timer too.
+/// This wrapper needs a tokio runtime with a timer, and an inner store that does not block its
+/// thread, because a blocked thread stops the timer too.
 pub struct Deadline<S> {
     store: S,
     budget: Duration,
@@ -34,7 +34,7 @@ pub struct Deadline<S> {
 }
 
 impl<S> Deadline<S> {
-    /// Wraps `store` with [`DEFAULT_BUDGET`].
+    /// Wraps `store` with a time budget of [`DEFAULT_BUDGET`] for each call.
     #[must_use]
     pub const fn new(store: S) -> Self {
         Self { store, budget: DEFAULT_BUDGET, missed: AtomicU64::new(0) }
@@ -47,7 +47,7 @@ impl<S> Deadline<S> {
         self
     }
 
-    /// The store.
+    /// Returns the inner store.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store

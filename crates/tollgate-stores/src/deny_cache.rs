@@ -1,4 +1,4 @@
-//! A cache of refusals, which are repeated without a store call while they are valid.
+//! A cache of refusals. A refusal is repeated without a store call while it is valid.
 
 mod ttl;
 
@@ -17,26 +17,28 @@ use ttl::Set;
 /// The default number of cached refusals.
 pub const DEFAULT_ENTRIES: usize = 16_384;
 
-/// The default time for which a refusal is cached if a refund may end it earlier.
+/// The default time for which a refusal is cached if a refund may end the refusal earlier.
 pub const DEFAULT_DENY_TTL: Millis = Millis::new(5);
 
 /// The maximum time for which a refusal is cached before the store is queried again. Within this
-/// time the node notices that an operator reset a subject or that the store lost its state.
+/// time, the node detects that an operator reset a subject or that the store lost its state.
 pub const MAX_DENY_TTL: Millis = Millis::from_secs(1);
 
-/// The default maximum age of the statuses of other limits in a cached refusal.
+/// The default for [`DenyCache::with_status_max_age`]: the maximum age of the statuses of the other
+/// limits in a cached refusal.
 pub const DEFAULT_STATUS_MAX_AGE: Millis = Millis::from_secs(1);
 
 /// How long the refusals of a limit are cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DenyCacheTtl {
-    /// No caching: every call is sent to the store.
+    /// Refusals are not cached. Every call is sent to the store.
     Off,
-    /// At most this long, because a refund may free units.
+    /// A refusal is cached for at most this time, because a refund may free units.
     AtMost(Millis),
-    /// Until the reset, and at most [`MAX_DENY_TTL`] after the answer, for limits whose charges are
-    /// never refunded. Only a fixed window that is used up has a status that is constant until a
-    /// known time; all other calls are sent to the store.
+    /// A refusal is cached until the reset, but at most for [`MAX_DENY_TTL`] after the answer. Use
+    /// this value for limits with charges that are never refunded. Only refusals by a fixed window
+    /// that is used up are cached, because only such a window has a status that stays constant
+    /// until a known time. All other calls are sent to the store.
     UntilReset,
 }
 
@@ -47,7 +49,7 @@ pub enum DenyCacheTtl {
 /// reset by an operator frees units earlier.
 ///
 /// # Guarantees
-/// - Only refusals are cached, so nothing is admitted that the store would not admit.
+/// - Only refusals are cached, so the cache admits no call that the store would refuse.
 /// - With [`DenyCacheTtl::UntilReset`], every number in the refusal of a used-up fixed window is
 ///   exact, provided that its charges are not refunded and the store does not lose its state.
 /// - Peeks, reads, refunds, renewals and resets are always sent to the store. A refund or reset
@@ -60,13 +62,14 @@ pub enum DenyCacheTtl {
 ///   [`max_stale_refusal`](Self::max_stale_refusal) after units were refunded through another node.
 ///   The usage in such a refusal can be as old as this time.
 /// - If a caller's clock has not reached a reset that other nodes' clocks have passed, this cache
-///   refuses the caller until its clock passes the reset, although the store may already count in
-///   the next window.
+///   refuses the caller until the caller's clock passes the reset, although the store may already
+///   count in the next window.
 /// - The other limits of a refused call are reported as they were at most
-///   [`with_status_max_age`](Self::with_status_max_age) ago. With zero, a call is answered from the
-///   cache only if a refusal is cached for each of its limits.
+///   [`with_status_max_age`](Self::with_status_max_age) ago. If this age is zero, a call is
+///   answered from the cache only if a refusal is cached for each of its limits.
 ///
-/// The number of cached limits and subjects is bounded. Refusals that last longest are kept first.
+/// The number of cached limits and subjects is bounded. If the cache is full, it keeps the refusals
+/// that last longest.
 pub struct DenyCache<S> {
     store: S,
     ttl: Set,
@@ -76,15 +79,16 @@ pub struct DenyCache<S> {
     answered: AtomicU64,
 }
 
-/// The reading of one limit in a refused call.
+/// The cached reading of one limit in a refused call.
 #[derive(Clone, Copy)]
 struct CachedRefusal {
-    /// The cost of the charge that was answered.
+    /// The cost of the charge that got this reading.
     cost: Cost,
     /// The capacity of the limit at the time of the answer. An override or another policy may have
     /// changed the capacity since the answer.
     capacity: u64,
-    /// If the limit is used up, the largest cost that gets the same answer; otherwise zero.
+    /// If the limit is used up, the largest cost that gets the same reading. Zero if the limit is
+    /// not used up.
     same_up_to: u64,
     heard_at: Timestamp,
     /// The time from which the reading is no longer valid.
@@ -119,8 +123,8 @@ impl<S> DenyCache<S> {
         self
     }
 
-    /// Sets the TTL as [`with_ttl`](Self::with_ttl) does, while the cache is in use. Refusals that
-    /// are older than the new TTL are no longer returned.
+    /// Sets the TTL as [`with_ttl`](Self::with_ttl) does, but while the cache is in use. Refusals
+    /// that are older than the new TTL are no longer returned.
     pub fn set_ttl(&self, ttl: DenyCacheTtl) {
         self.ttl.set(ttl);
     }
@@ -132,8 +136,8 @@ impl<S> DenyCache<S> {
         self
     }
 
-    /// Sets the maximum age of the reported statuses of limits that admitted a charge which another
-    /// limit refused.
+    /// Sets the maximum age of reported statuses. The age concerns limits that admitted a charge of
+    /// a call which another limit refused.
     #[must_use]
     pub fn with_status_max_age(mut self, age_max: Millis) -> Self {
         self.status_max_age = age_max;
@@ -147,16 +151,17 @@ impl<S> DenyCache<S> {
         self
     }
 
-    /// The store.
+    /// Returns the inner store.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store
     }
 
-    /// Returns how long after a refund through another node this node may still refuse on `limit`.
+    /// Returns for how long after a refund through another node this node may still refuse on
+    /// `limit`.
     ///
-    /// This time is zero for limits whose refusals are cached until the reset, because their
-    /// charges are not refunded.
+    /// The time is zero for limits with refusals that are cached until the reset, because charges
+    /// on these limits are not refunded.
     #[must_use]
     pub fn max_stale_refusal(&self, limit: &Limit) -> Millis {
         match self.ttl_for(limit) {
@@ -178,7 +183,8 @@ impl<S> DenyCache<S> {
         self.of_limits.get(limit.name()).copied().unwrap_or_else(|| self.ttl.get())
     }
 
-    /// Returns the readings of the call if the cache shows that it is refused.
+    /// Returns the readings of a refused call if the cache shows that the store would refuse the
+    /// call.
     fn cached_refusal(&self, now: Timestamp, charges: &[Charge<'_>]) -> Option<Readings> {
         let mut readings = Readings::new();
         for charge in charges {
@@ -188,7 +194,8 @@ impl<S> DenyCache<S> {
             }
             let known = self.entries.get(self.entries.key(charge))?;
             let answers = known.cost == cost || cost.get() <= known.same_up_to;
-            // The clock may have been set back: a reading from a later time is not valid now.
+            // The reading is not valid if the capacity was changed since the answer, or if the
+            // clock was set back to before the answer.
             if known.capacity != charge.limit.capacity() {
                 return None;
             }
@@ -227,7 +234,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Returns the time until which the store would return the same reading again.
+    /// Returns the time until which the cached reading stays valid.
     fn until(&self, now: Timestamp, limit: &Limit, reading: &Reading) -> Timestamp {
         let is_in_flight = matches!(limit.algorithm(), Algorithm::Concurrency(_));
         match (reading.admission, self.ttl_for(limit)) {
@@ -246,9 +253,9 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Removes expired refusals and those that a refund, settlement or reset in `charges` may have
-    /// ended. A node whose clock lags would otherwise apply an expired refusal while the store
-    /// counts in the next window.
+    /// Removes expired refusals, and refusals that a refund, settlement or reset in `charges` may
+    /// have ended. If expired refusals stayed, a node with a slow clock could apply a refusal while
+    /// the store already counts in the next window.
     fn invalidate(&self, now: Timestamp, charges: &[Charge<'_>]) {
         for charge in charges {
             let is_freed = matches!(
@@ -294,8 +301,8 @@ impl<S: fmt::Debug> fmt::Debug for DenyCache<S> {
     }
 }
 
-/// Returns the cost of a charge on a limit that does not count refusals. Only such charges are
-/// answered from the cache.
+/// Returns the cost of `charge` if a refusal of the charge can be answered from the cache. Returns
+/// `None` for peeks, for operations other than charges, and for limits that count refusals.
 fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
     match charge.operation {
         Operation::Charge { cost, .. }
@@ -307,8 +314,9 @@ fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
     }
 }
 
-/// Returns whether no charge of any cost fits before a known time, and nothing can change until
-/// then. Reserved units exclude this, because they may be settled at any time.
+/// Returns whether the limit is a used-up fixed window, in which no charge of any cost fits until
+/// the reset. A window with reserved units does not count as used up, because the reservation may
+/// be settled at any time.
 fn is_used_up(limit: &Limit, reading: &Reading) -> bool {
     let is_fixed = matches!(limit.algorithm(), Algorithm::FixedWindow(_));
     is_fixed && reading.used >= limit.capacity() && reading.reserved == 0

@@ -1,4 +1,4 @@
-//! Replay of recent charges to a store that lost the last part of its data in a failover.
+//! Replay of recent charges to a store that lost its newest data in a failover.
 
 mod charge_log;
 mod partitions;
@@ -25,17 +25,18 @@ pub use recorded_state::MAX_SUBJECT_BYTES;
 use recorded_state::RecordedState;
 use single_partition::SinglePartition;
 
-/// The default retention of recorded answers: longer than the replication lag of a replica that is
-/// fit for promotion.
+/// The default retention of recorded answers. The retention is longer than the replication lag of a
+/// replica that is fit for promotion.
 pub const DEFAULT_RETENTION: Millis = Millis::from_secs(3);
 
-/// The longest outage that is added to the retention. Answers from before a longer outage are too
-/// old to replay to a store that other nodes may have used since. Sentinel and Redis Cluster fail
-/// over sooner.
+/// The longest outage that is added to the retention. If an outage was longer, the answers from
+/// before the outage are too old: other nodes may have used the store since the answers. Sentinel
+/// and Redis Cluster fail over sooner.
 pub const MAX_OUTAGE: Millis = Millis::from_secs(60);
 
-/// The default maximum number of entries recorded for one store: one for each limit and subject, or
-/// one for each block, time or permit of a limit and subject. The entries take about a megabyte.
+/// The default maximum number of entries recorded for one store. Depending on the algorithm of the
+/// limit, there is one entry for each limit and subject, or one entry for each block, charge time
+/// or permit of a limit and subject. The entries take about a megabyte.
 pub const DEFAULT_ENTRIES: usize = 8_192;
 
 /// The default maximum time for which one replay pauses charges.
@@ -43,17 +44,18 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 
 /// A store that replays recent charges to the inner store after a failover.
 ///
-/// A promoted replica lacks the last charges of the old primary. Each answer reports the status of
-/// a limit, and this wrapper records the newest ones. When the store's [replication
-/// epoch](ReplicationEpochs::history) changes, charges are paused until the recorded state is
-/// [joined](CellTransfer::join) into the store. Then the paused charges are sent to the store. A
-/// join keeps the larger of both values, so every node may replay, in any order and more than once.
+/// A promoted replica lacks the last charges of the old primary. Each answer of the store reports
+/// the status of a limit, and this wrapper records the newest statuses. When the store's
+/// [replication epoch](ReplicationEpochs::history) changes, charges are paused until the recorded
+/// state is [joined](CellTransfer::join) into the store. After the replay, the paused charges are
+/// sent to the store. A join keeps the larger of the recorded and the stored value, so every node
+/// may replay, in any order and more than once.
 ///
 /// # Guarantees
 /// - Answers are returned unchanged. Calls that only read are never paused.
-/// - Only usage that happened is joined: for fixed windows and token buckets the usage from a
-///   reading, for permits each permit by its id, and for sliding windows, logs and two-bucket
-///   estimates this node's own admitted charges, each at its position.
+/// - Only actual usage is joined. For fixed windows and token buckets, the usage comes from a
+///   reading. For permits, each permit is joined by its id. For sliding windows, logs and
+///   two-bucket estimates, this node's own admitted charges are joined, each at its position.
 /// - Refunds and resets through this node lower the recorded state. Answers to calls that were in
 ///   flight during a refund or reset do not raise the recorded state again.
 /// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from the time at
@@ -62,34 +64,34 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 ///   joined before this deadline stays joined.
 ///
 /// # Limitations: units that a failover still loses
-/// - Through one node: none of the recorded units. A node's newest reading of a fixed window
-///   includes the earlier charges of all nodes. After each node has replayed, the window has the
-///   usage of the last answer that any of them received.
-/// - Through several nodes: [`max_lost_units`](Self::max_lost_units) for each limit and subject. If
-///   a node replays late, other charges have already been made in the new epoch. A join keeps the
-///   larger of the two values, which is less than their sum.
+/// - If only one node charges a limit and subject, no recorded units are lost. A node's newest
+///   reading of a fixed window includes the earlier charges of all nodes. After each node has
+///   replayed, the window has the usage of the last answer that any node received.
+/// - If several nodes charge a limit and subject, at most [`max_lost_units`](Self::max_lost_units)
+///   units are lost. If a node replays late, other charges have already been made in the new epoch.
+///   A join keeps the larger of the two values, which is less than their sum.
 /// - Token buckets are recorded with a precision of one millisecond: the units refilled in one
 ///   millisecond may be admitted too.
 /// - For sliding windows, logs and two-bucket estimates, each node records only its own charges. In
 ///   each window or block, the loss is at most the charges of all nodes since the replica's last
-///   update, minus the charges of the node that made the most of them.
-/// - With several partitions: charges at a partition are lost if it was moving to another server
-///   when that server failed over. Until the move ends, the partition counts as part of the server
-///   that it leaves.
+///   update, minus the charges of the node that made the most of these charges.
+/// - With several partitions: charges at a partition are lost if the partition was moving to
+///   another server when that server failed over. Until the move ends, the partition still belongs
+///   to its old server.
 /// - State that was [joined](CellTransfer::join) from another store is not recorded until the limit
 ///   and subject are charged again.
 /// - Evicted entries, subjects longer than [`MAX_SUBJECT_BYTES`] and entries older than
 ///   [`with_retention`](Self::with_retention) at the start of the outage are not replayed.
 ///
 /// # Limitations: units that count twice
-/// Units that were refunded through another node after this node's last reading of the limit and
-/// before the failover may count as used again until their window ends.
+/// Another node may have refunded units after this node's last reading of the limit and before the
+/// failover. After the failover, these units may count as used again until their window ends.
 pub struct FailoverReplay<S> {
     store: S,
     log: ChargeLog,
     retention: Millis,
     time: Duration,
-    /// The remaining work for each epoch whose replay has started and not finished.
+    /// The remaining work of each replay that has started and not finished, by epoch.
     passes: Mutex<BTreeMap<u64, ReplayPass>>,
     counters: Counters,
 }
@@ -97,20 +99,20 @@ pub struct FailoverReplay<S> {
 /// Counts of replays since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
-    /// Replication epochs that might lack recorded state, because they began when this node had
-    /// recorded state.
+    /// The number of replication epochs that might lack recorded state. These epochs began when
+    /// this node had recorded state.
     pub repairs: u64,
-    /// Limits and subjects whose usage was incomplete in the new epoch and was completed from the
-    /// records.
+    /// The number of limits and subjects with incomplete usage in the new epoch that was completed
+    /// from the records.
     pub places: u64,
-    /// The units that were missing.
+    /// The number of units that were missing in new epochs and were joined from the records.
     pub units: u64,
-    /// Limits and subjects that could not be joined in time.
+    /// The number of limits and subjects that could not be joined in time.
     pub abandoned: u64,
 }
 
 impl ReplayCounts {
-    /// All counts zero.
+    /// The counts before any replay, which are all zero.
     pub const NOTHING: Self = Self { repairs: 0, places: 0, units: 0, abandoned: 0 };
 }
 
@@ -164,10 +166,11 @@ impl<S> FailoverReplay<S> {
     /// Returns the maximum units of one limit and subject that are admitted beyond the limit
     /// because of one failover.
     ///
-    /// This is the smaller of two numbers: `elsewhere`, the units admitted through other nodes
-    /// after this node's last reading and before the failover, and `meanwhile`, the units admitted
-    /// in the new epoch before those nodes had replayed. Units that nodes admitted alone during the
-    /// outage and charged in the new epoch are part of `meanwhile`.
+    /// The result is the smaller of two numbers. `elsewhere` is the number of units that other
+    /// nodes admitted after this node's last reading and before the failover. `meanwhile` is the
+    /// number of units that were admitted in the new epoch before those nodes had replayed. Units
+    /// that nodes admitted by their fallback during the outage, and charged in the new epoch, are
+    /// part of `meanwhile`.
     ///
     /// Without a replay, all units admitted after the replica's last update from the primary would
     /// be lost.
@@ -196,7 +199,7 @@ impl<S> FailoverReplay<S> {
         }
     }
 
-    /// The store.
+    /// Returns the inner store.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store
@@ -204,15 +207,15 @@ impl<S> FailoverReplay<S> {
 }
 
 impl<S: ReplicationEpochs> FailoverReplay<S> {
-    /// Replays the recorded state to the current replication epoch, unless this was already done.
-    /// Returns the number of the epoch.
+    /// Replays the recorded state to the current replication epoch, unless the epoch has already
+    /// got this state. Returns the number of the epoch.
     ///
-    /// Call this periodically on a node without traffic: the other nodes may not have its recorded
-    /// state.
+    /// Call this function periodically on a node without traffic, because the other nodes may not
+    /// have the recorded state of this node.
     ///
     /// # Errors
-    /// The error of the store if it did not accept the recorded state. The replay will be tried
-    /// again.
+    /// The error of the store if it did not accept the recorded state. The next call tries the
+    /// replay again.
     pub async fn replay(&self, now: Timestamp) -> Result<u64, StoreError> {
         self.replay_at(&SinglePartition(&self.store), 0, now).await
     }
@@ -225,7 +228,7 @@ impl<S: ReplicationEpochs> Store for FailoverReplay<S> {
 }
 
 impl<S: ReplicationEpochs> CellTransfer for FailoverReplay<S> {
-    /// Replays before the cells are read, so a transfer includes the recorded state.
+    /// Replays the recorded state before the cells are read, so a transfer includes this state.
     async fn cells(
         &self,
         now: Timestamp,

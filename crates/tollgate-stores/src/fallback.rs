@@ -26,11 +26,12 @@ use origin::Decider;
 
 /// A store that decides while the main store does not answer.
 pub trait FallbackStore: Store {
-    /// Receives an answer of the main store, so the fallback can continue from the same status.
+    /// Receives an answer of the main store. The fallback can then continue from the status in this
+    /// answer.
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
 
-    /// Returns the units of `limit` that `subject` uses at this store. No more units may be charged
-    /// to the main store for the subject.
+    /// Returns the units of `limit` that `subject` uses at this store. At most this number of units
+    /// may later be charged to the main store for the subject.
     fn used(
         &self,
         _now: Timestamp,
@@ -45,15 +46,15 @@ pub trait FallbackStore: Store {
 ///
 /// # Guarantees
 /// - While `A` answers, its answers are returned unchanged. [`Readings::source`] shows which
-///   answers are from `B`, and [`counts`](Self::counts) counts these.
+///   answers are from `B`, and [`counts`](Self::counts) counts the answers from `B`.
 /// - Charges made at `B` are refunded, settled and renewed at `B`, never at `A`. The position of a
 ///   charge records which of the two stores made the charge, so a refund never returns more than
 ///   was charged. Fallbacks nest up to eleven deep.
 /// - Units that `B` admitted because `A` could not be reached, or had no memory left, are charged
 ///   to `A` once, when `A` answers again. The units of a subject are charged before the subject's
-///   next decision, and those of other subjects by the calls that follow.
-///   [`local_charges`](Self::local_charges) counts these units. They count at `A` from the time of
-///   this charge on, as far as the limit has units left and the window is open.
+///   next decision. The units of other subjects are charged by the calls that follow.
+///   [`local_charges`](Self::local_charges) counts these units. The units count at `A` from the
+///   time of this charge on, as far as the limit has units left and the window is open.
 ///
 /// # Limitations
 /// - While `A` does not answer, the limitations of `B` apply: see [`LocalShare`] and
@@ -63,7 +64,7 @@ pub trait FallbackStore: Store {
 /// - The first call for a subject after an outage first charges `A` for the units that `B`
 ///   admitted, and then makes its own charge, both within [`with_budget`](Self::with_budget).
 /// - Permits of concurrency limits that `B` granted are never counted at `A`. If units that `B`
-///   admitted were charged to `A` later, a refund returns them at `B` only.
+///   admitted were charged to `A` later, a refund returns these units at `B` only.
 /// - At most [`MAX_LOCAL_CHARGES`] limits and subjects are recorded.
 /// - Charges made at `A` cannot be refunded while `A` does not answer. A call that contains only
 ///   such refunds fails with `A`'s error.
@@ -71,18 +72,19 @@ pub struct Fallback<A, B> {
     store: A,
     fallback_store: B,
     local_charges: LocalCharges,
-    /// The longest time for the charge of local admissions and the call after them.
+    /// The longest time for a call that first charges the store for local admissions. The time
+    /// includes both charges.
     budget: Option<Duration>,
     fallback_decisions: AtomicU64,
     unanswered: AtomicU64,
 }
 
-/// The numbers of calls that the store did not answer.
+/// The numbers of calls that the main store did not answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FallbackCounts {
-    /// Calls that the fallback answered.
+    /// The number of calls that the fallback answered.
     pub fallback_decisions: u64,
-    /// Calls that neither the store nor the fallback answered.
+    /// The number of calls that neither the main store nor the fallback answered.
     pub unanswered: u64,
 }
 
@@ -96,8 +98,8 @@ impl<A, B> Fallback<A, B> {
     }
 
     /// Sets how long a call may take that first charges the main store for units that the fallback
-    /// admitted. If the time is over, the fallback decides, and units whose charge was not sent are
-    /// charged later. Needs a tokio runtime with a timer.
+    /// admitted. When this time is over, the fallback decides, and the units of a charge that was
+    /// not sent yet are charged later. Needs a tokio runtime with a timer.
     ///
     /// Set the budget to the deadline of the main store. Without a budget, such a call waits for up
     /// to four charges of admitted units and then for its own charge.
@@ -107,13 +109,13 @@ impl<A, B> Fallback<A, B> {
         self
     }
 
-    /// The main store, which receives every call first.
+    /// Returns the main store, which receives every call first.
     #[must_use]
     pub const fn store(&self) -> &A {
         &self.store
     }
 
-    /// The store that decides while the main store does not answer.
+    /// Returns the store that decides while the main store does not answer.
     #[must_use]
     pub const fn fallback_store(&self) -> &B {
         &self.fallback_store
@@ -126,7 +128,8 @@ impl<A, B> Fallback<A, B> {
         self.local_charges.counts()
     }
 
-    /// Returns the numbers of calls without an answer since this value was created.
+    /// Returns the numbers of calls that the main store did not answer since this value was
+    /// created.
     #[must_use]
     pub fn counts(&self) -> FallbackCounts {
         FallbackCounts {
@@ -137,7 +140,7 @@ impl<A, B> Fallback<A, B> {
 }
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
-    /// Applies charges that do not refer to an earlier charge of the fallback.
+    /// Applies charges of a call in which no operation refers to an earlier charge of the fallback.
     async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         if self.local_charges.is_empty() {
             return self.ask_store(now, charges).await;
@@ -146,7 +149,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         Box::pin(self.ask_charged(now, charges)).await
     }
 
-    /// Sends the call to the store, or to the fallback if the store does not answer.
+    /// Sends the call to the main store, or to the fallback if the main store does not answer.
     async fn ask_store(
         &self,
         now: Timestamp,
@@ -156,7 +159,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         self.answer(now, charges, told).await
     }
 
-    /// Returns the store's answer, or the fallback's answer if the store did not answer.
+    /// Returns the main store's answer, or the fallback's answer if the main store did not answer.
     async fn answer(
         &self,
         now: Timestamp,
@@ -176,7 +179,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Renews permits at the fallback that the store could not renew.
+    /// Renews at the fallback the permits that the main store could not renew.
     async fn renew_at_fallback(
         &self,
         now: Timestamp,
@@ -224,7 +227,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         };
         self.fallback_decisions.fetch_add(1, Ordering::Relaxed);
         if matches!(error, StoreError::Unavailable | StoreError::Full) {
-            // The store executed nothing.
+            // The main store executed nothing of the call.
             self.local_charges.record(now, &asked.charges, &readings);
         }
         readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Fallback));
@@ -237,7 +240,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         Ok(join(&asked, &readings, &refunds, &nothing).with_source(DecisionSource::Fallback(error)))
     }
 
-    /// Applies refunds of fallback charges at the fallback, and the other operations as usual.
+    /// Sends refunds of the fallback's charges to the fallback, and the other operations to the
+    /// main store first.
     async fn ask_both(
         &self,
         now: Timestamp,
@@ -283,14 +287,14 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
     }
 }
 
-/// A part of a call's charges, with their indices in the call.
+/// Some of a call's charges, with their indexes in the call.
 #[derive(Default)]
 struct Part<'a> {
     charges: Vec<Charge<'a>>,
     places: Vec<usize>,
 }
 
-/// Splits the charges into those that match and the others.
+/// Splits the charges into the charges for which the predicate returns true and the other charges.
 fn split<'a>(
     charges: &[Charge<'a>],
     is_such: impl Fn(&Charge<'a>) -> bool,
@@ -304,7 +308,7 @@ fn split<'a>(
     (such, others)
 }
 
-/// Returns the readings of both parts in the order of the call.
+/// Merges the readings of two groups of charges into the order of the call.
 fn join(one: &Part<'_>, ones: &[Reading], other: &Part<'_>, others: &[Reading]) -> Readings {
     let mut all = vec![Reading::default(); one.places.len() + other.places.len()];
     let placed = one.places.iter().zip(ones).chain(other.places.iter().zip(others));

@@ -1,13 +1,13 @@
-//! Concurrent waiting for several futures.
+//! Functions that wait for several futures concurrently.
 
 use std::future::poll_fn;
 use std::pin::pin;
 use std::task::Poll;
 
-/// Returns the outputs of all `futures`, in their order, when the last is complete.
+/// Waits for all `futures`, and returns their outputs in the order of `futures`.
 ///
-/// The futures run concurrently on the caller's task. Use this function for a few futures only: all
-/// of them are polled whenever any of them wakes.
+/// The futures run concurrently on the caller's task. Use this function for a few futures only,
+/// because all of them are polled whenever one of them wakes.
 pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     let mut waiting: Vec<_> = futures.into_iter().map(|future| (Box::pin(future), None)).collect();
     poll_fn(|context| {
@@ -26,7 +26,7 @@ pub(super) async fn join_all<F: Future>(futures: Vec<F>) -> Vec<F::Output> {
     waiting.into_iter().filter_map(|(_, output)| output).collect()
 }
 
-/// Returns the outputs of two futures of different types when both are complete.
+/// Waits for two futures of different types, and returns both outputs.
 pub(super) async fn join_pair<A: Future, B: Future>(one: A, other: B) -> (A::Output, B::Output) {
     let (mut one, mut other) = (pin!(one), pin!(other));
     let (mut first, mut second) = (None, None);

@@ -18,8 +18,8 @@ pub const DEFAULT_TRANSFER_ENTRIES: usize = 65_536;
 /// The default time that the transfer of a call's cells may take.
 pub const DEFAULT_TRANSFER_TIME: Duration = Duration::from_millis(15);
 
-/// Transfers of usage to the stores that now own the subjects, before their first decision on a
-/// subject.
+/// Transfers the usage of a subject from its old store to its new store, before the new store's
+/// first decision on the subject.
 #[derive(Debug)]
 pub(super) struct LazyTransfer {
     entries: BoundedCache<TransferEpoch>,
@@ -27,7 +27,7 @@ pub(super) struct LazyTransfer {
     transferred: AtomicU64,
     failed: AtomicU64,
     unconfirmed: AtomicU64,
-    /// Increases whenever an entry is removed.
+    /// The number of removals of entries so far.
     turn: AtomicU64,
 }
 
@@ -40,7 +40,8 @@ struct TransferEpoch {
 }
 
 impl EvictionPriority for TransferEpoch {
-    /// Keeps the most recent records, because those subjects are the most likely to return soon.
+    /// Evicts the oldest record first, because subjects that were transferred recently are the most
+    /// likely to return soon.
     fn eviction_priority(&self, _now: Timestamp) -> u64 {
         self.at.as_millis()
     }
@@ -68,8 +69,8 @@ impl LazyTransfer {
         self.transferred.load(Ordering::Relaxed)
     }
 
-    /// Returns the number of calls whose cells could not be transferred. The next decision on the
-    /// same subjects tries again.
+    /// Returns the number of calls with cells that could not be transferred. The next decision on
+    /// the same subjects tries again.
     pub(super) fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
@@ -88,13 +89,13 @@ impl LazyTransfer {
             .for_each(|charge| self.entries.forget_if(self.entries.key(charge), |_| true));
     }
 
-    /// Applies `charges` at `to`, after the usage of the subjects of `transferring` was transferred
-    /// from `from` in `epoch`.
+    /// Applies `charges` at `to`. Before, the usage of the subjects of `transferring` is
+    /// transferred from `from`, unless it was already transferred in `epoch`.
     ///
-    /// Refunds and resets are sent to `from` as well, because each node joins the cells of `from`
-    /// when the node first decides on the subject, and a join keeps the larger value. After a
-    /// transfer, `to` has counted everything that `from` has. If both are reduced equally, this
-    /// stays true, and every join stays exact.
+    /// Refunds and resets are sent to `from` as well. Each node joins the cells of `from` when the
+    /// node first decides on the subject, and a join keeps the larger value. After a transfer, `to`
+    /// has counted everything that `from` has counted. If `to` and `from` are reduced equally, `to`
+    /// still has counted everything that `from` has counted, and every join stays exact.
     pub(super) async fn decide(
         &self,
         now: Timestamp,
@@ -106,8 +107,8 @@ impl LazyTransfer {
         let have_arrived = self.transfer(now, epoch, (from, to), transferring).await;
         let (forgotten, refunded) = reductions(transferring);
         if !forgotten.is_empty() {
-            // Resets go to `from` first and must succeed there, because the next join would undo a
-            // reset at `to` alone.
+            // Resets are sent to `from` first and must succeed at `from`. If only `to` executed a
+            // reset, the next join would undo the reset.
             self.in_time(from.apply(now, &forgotten)).await?;
         }
         if refunded.is_empty() {
@@ -115,8 +116,8 @@ impl LazyTransfer {
         }
         let unconfirmed = UnconfirmedRefunds::new(&self.unconfirmed, &refunded);
         if !have_arrived {
-            // `from` may have no record of the charge. Its usage is then that of other charges, has
-            // no other record, and must not be reduced.
+            // `from` may have no record of the charge. In that case, the usage at `from` belongs to
+            // other charges, is recorded nowhere else, and must not be reduced.
             return to.apply(now, charges).await;
         }
         let heard = self.in_time(from.apply(now, &refunded));
@@ -127,7 +128,7 @@ impl LazyTransfer {
         readings
     }
 
-    /// Awaits an answer of the store that subjects leave, for at most the transfer time.
+    /// Waits for an answer of the old store, for at most the transfer time.
     async fn in_time(
         &self,
         answer: impl Future<Output = Result<Readings, StoreError>>,
@@ -135,8 +136,8 @@ impl LazyTransfer {
         tokio::time::timeout(self.within, answer).await.unwrap_or(Err(StoreError::TimedOut))
     }
 
-    /// Joins into `to` the cells of `from` for those of `charges` that were not transferred in
-    /// `epoch`. Returns whether the cells of all `charges` are transferred now.
+    /// Joins cells of `from` into `to`, for the limits and subjects of `charges` that were not
+    /// transferred in `epoch`. Returns whether the cells of all `charges` are transferred now.
     pub(super) async fn transfer(
         &self,
         now: Timestamp,
@@ -169,8 +170,8 @@ impl LazyTransfer {
         match tokio::time::timeout(self.within, carry).await {
             Ok(Ok(count)) => {
                 self.transferred.fetch_add(count, Ordering::Relaxed);
-                // If a new transfer was requested in the meantime, the cells that were read may be
-                // older than the request.
+                // If a new transfer was requested while the cells were read, the cells may be older
+                // than the request.
                 if turn == self.turn.load(Ordering::Acquire) {
                     let arrival = TransferEpoch { epoch, at: now };
                     keys.into_iter().for_each(|key| self.entries.put(key, arrival, now));

@@ -1,7 +1,9 @@
-//! Stores around stores: shards, deadlines, fallbacks, leases, replay and moves.
+//! Stores that wrap other stores: shards, deadlines, fallbacks, leases, replay and moves of
+//! subjects.
 //!
-//! Every wrapper is a [`Store`](tollgate_core::Store) over other stores. Its documentation states its
-//! guarantees, its limitations and their bounds. Wrappers nest to form a topology:
+//! Every wrapper is a [`Store`](tollgate_core::Store) over other stores. The documentation of a
+//! wrapper states its guarantees, its limitations and their bounds. Wrappers nest to form a
+//! topology:
 //!
 //! ```
 //! use std::num::NonZeroU32;

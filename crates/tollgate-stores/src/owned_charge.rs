@@ -2,7 +2,7 @@
 
 use tollgate_core::{Charge, Limit, Operation, Subject};
 
-/// A charge that owns its data, so it can outlive its caller.
+/// A charge that owns its data, so the charge can outlive its caller.
 #[derive(Debug)]
 pub(super) struct OwnedCharge {
     pub(super) limit: Limit,

@@ -54,14 +54,15 @@ use table::Table;
 /// - Calls on limits that are not leased are passed to the store unchanged.
 ///
 /// # Limitations
-/// - **Early refusals.** Unused units of other nodes count as used: [`max_early_refusal`]. These
-///   units are refunded within two [sweeps](SWEEP_PERIOD).
+/// - **Early refusals.** Unused units of other nodes count as used: [`max_early_refusal`] is the
+///   bound. These units are refunded within two [sweeps](SWEEP_PERIOD).
 /// - **Reported numbers.** The status of a locally decided charge includes the other nodes' usage
 ///   as of the store's last answer, and counts the unused units of their leases as used. Remaining
 ///   may grow when other nodes refund units.
 /// - **Node failure.** The unused units of a node that dies stay used until their window ends. The
-///   same applies to units whose refund the store did not accept, and to units of a lease whose
-///   answer did not arrive: [`LeaseCounts::units_lost`] counts these units.
+///   same applies to units if the store did not accept their refund, and to units of a lease if the
+///   answer to the lease did not arrive. [`LeaseCounts::units_lost`] counts the units of these two
+///   cases.
 /// - **Changed definitions.** If the quota of a limit is changed or overridden, this node's units
 ///   of the previous definition count as used until they are refunded, within two
 ///   [sweeps](SWEEP_PERIOD).
@@ -76,13 +77,13 @@ use table::Table;
 /// ends. After that, callers receive the store's error.
 ///
 /// Put this wrapper around the store that counts and inside the fallback, because units that a
-/// fallback admits must not come from a lease. A deadline around it bounds the time that a caller
-/// waits; a lease that arrives late is used for later charges.
+/// fallback admits must not come from a lease. A deadline around this wrapper bounds the time that
+/// a caller waits. A lease that arrives late is used for later charges.
 pub struct QuotaLease<S> {
     shared: Arc<Shared<S>>,
 }
 
-/// The state that the store shares with the tasks that take leases.
+/// The state that the wrapper shares with the tasks that take leases.
 struct Shared<S> {
     store: S,
     table: Table,
@@ -90,8 +91,8 @@ struct Shared<S> {
 }
 
 /// Returns the maximum units of a limit and subject that may remain unused when a charge is
-/// refused: the unused units of the other nodes, if each of `nodes` nodes has at most
-/// `max_unused_units`.
+/// refused. The result is the number of unused units of the other nodes, if each of `nodes` nodes
+/// has at most `max_unused_units`.
 #[must_use]
 pub const fn max_early_refusal(nodes: u64, max_unused_units: u64) -> u64 {
     nodes.saturating_sub(1).saturating_mul(max_unused_units)
@@ -113,7 +114,7 @@ impl<S> QuotaLease<S> {
         Self { shared: Arc::new(Shared { store, table, counters }) }
     }
 
-    /// The store.
+    /// Returns the inner store.
     #[must_use]
     pub fn store(&self) -> &S {
         &self.shared.store
@@ -141,7 +142,7 @@ impl<S> QuotaLease<S> {
         self.shared.table.len()
     }
 
-    /// Returns the maximum number of entries.
+    /// Returns the maximum number of limits and subjects that can have a lease.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.shared.table.capacity()
@@ -159,14 +160,15 @@ impl<S: Store + 'static> Store for QuotaLease<S> {
             add(&self.shared.counters.decided, 1);
             return Ok(Readings::one(reading));
         }
-        // Boxed: the futures of store calls must not make those of local decisions larger.
+        // The future is boxed because store calls must not make the futures of local decisions
+        // larger.
         Box::pin(self.shared.ask(now, charges)).await
     }
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Refunds the unused leased units of the limits and subjects in `places`, so their cells
-    /// contain only actual usage.
+    /// Refunds the unused leased units of the limits and subjects in `places`. The cells of these
+    /// limits and subjects then contain only actual usage.
     async fn settle<'p>(
         &self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Proportional transfer of usage when the quota of a limit changes.
+//! Scales a subject's usage in proportion when the quota of a limit changes.
 
 use std::fmt;
 
@@ -7,28 +7,28 @@ use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreE
 
 use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 
-/// A store that, when the quota of a limit with [`OnChange::Scale`](tollgate_core::OnChange::Scale)
-/// is changed, scales the earlier usage in proportion to the new quota.
+/// A store that scales the earlier usage in proportion to the new quota when the quota of a limit
+/// with [`OnChange::Scale`](tollgate_core::OnChange::Scale) changes.
 ///
 /// # Guarantees
 /// - Before the first decision with a new definition, the subject's usage under the old definition
 ///   is [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) into the
-///   existing usage. This costs two additional calls for each limit and subject on each node, and
-///   none after the windows of the old definition have ended.
+///   existing usage. The transfer costs two additional calls for each limit and subject on each
+///   node, and none after the windows of the old definition have ended.
 /// - If several nodes transfer the same usage one after the other, the result is the same, because
 ///   joining is idempotent.
 ///
 /// # Limitations
-/// - While some nodes use the old definition and others the new one, the two are counted
-///   separately: a subject may use at most the quota of the old definition and the quota of the new
-///   one.
+/// - While some nodes use the old definition and other nodes use the new definition, the two
+///   definitions are counted separately. A subject may use at most the quota of the old definition
+///   and the quota of the new definition.
 /// - If a limit is changed twice in one window, a subject without a decision between the two
 ///   changes starts with an unused limit after the second change. On a node that starts after the
-///   second change, every subject does. Neither applies to subjects that another node has
-///   transferred.
-/// - While the store does not answer, earlier usage is not transferred:
-///   [`failed_transfers`](Self::failed_transfers) counts these calls, and the subject's next
-///   decision tries again.
+///   second change, every subject starts with an unused limit. Subjects that another node has
+///   transferred keep their usage in both cases.
+/// - While the store does not answer, earlier usage is not transferred.
+///   [`failed_transfers`](Self::failed_transfers) counts the calls concerned, and the subject's
+///   next decision tries the transfer again.
 pub struct QuotaRescale<S> {
     store: S,
     transfer: LazyTransfer,
@@ -41,7 +41,7 @@ impl<S> QuotaRescale<S> {
         Self { store, transfer: LazyTransfer::new(DEFAULT_TRANSFER_ENTRIES) }
     }
 
-    /// The store that keeps all counters.
+    /// Returns the inner store, which keeps all counters.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store
@@ -62,8 +62,8 @@ impl<S> QuotaRescale<S> {
 
 impl<S: CellTransfer> QuotaRescale<S> {
     async fn take_over(&self, now: Timestamp, charges: &[Charge<'_>]) {
-        // Refunds and settlements are excluded: they apply to the definition under which the charge
-        // was made.
+        // Refunds and settlements are excluded, because they apply to the definition under which
+        // the charge was made.
         let decides = |charge: &&Charge<'_>| {
             let is_new = matches!(
                 charge.operation,

@@ -27,10 +27,10 @@ pub type Shards<S> = Atomic<Sharded<Arc<S>>>;
 /// neighbouring phases at the same time, but never in the first and the last phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// The old owner of a subject decides, and the charges that it admits are also made at the new
-    /// owner. Some nodes may still use only the old map.
+    /// The old owner of a subject decides. The charges that the old owner admits are also made at
+    /// the new owner. Some nodes may still use only the old map.
     DualWrite,
-    /// The new owner decides, starting from the old owner's cells. The old owner receives no more
+    /// The new owner decides, and starts from the old owner's cells. The old owner receives no more
     /// charges, only refunds and resets. No node uses only the old map.
     Cutover,
     /// Every window at the old owner has ended.
@@ -44,22 +44,22 @@ pub enum Phase {
 /// owners:
 ///
 /// - In [`Phase::DualWrite`], the old owner decides, and the charges that it admits are also made
-///   at the new owner. The old owner is called first, so it alone decides between two nodes that
-///   send a charge for the last unit at the same moment. If the new owner refuses (nodes in cutover
+///   at the new owner. The old owner is called first, so the old owner alone decides between two
+///   nodes that charge the last unit at the same time. If the new owner refuses (nodes in cutover
 ///   may have used up the limit), the charge is refunded at the old owner, and the call is refused.
 ///   If a node that calls only one owner opened a window at that owner, both owners continue in
 ///   that window.
 /// - In [`Phase::Cutover`], the new owner decides. Before its first decision on a limit and
 ///   subject, once in each phase, the old owner's cells are [joined](tollgate_core::decide::join)
-///   into the new owner's. Refunds and resets are sent to the old owner too, and the new owner's
-///   answer is returned.
+///   into the new owner's cells. Refunds and resets are sent to the old owner too, and the new
+///   owner's answer is returned.
 ///
 /// # Guarantees
 /// - Calls are all or nothing. No subject gains a window, and no window ends early. While all nodes
-///   are in dual write, the old owner has counted everything that the new owner has. Once a node is
-///   in cutover, the new owner has counted everything that the old owner has. Refunds and resets
-///   apply to both owners. So each join is exact.
-/// - A reset succeeds only if both owners have executed it.
+///   are in dual write, the old owner has counted everything that the new owner has counted. Once a
+///   node is in cutover, the new owner has counted everything that the old owner has counted.
+///   Refunds and resets apply to both owners. So each join is exact.
+/// - A reset succeeds only if both owners have executed the reset.
 /// - Only a fair share of the subjects moves: see [`Sharded::fair_share`].
 ///
 /// # Limitations
@@ -68,17 +68,18 @@ pub enum Phase {
 /// - Each node transfers a subject's cells once in each phase, and whenever only one owner opened a
 ///   window. If another node's charge is in flight during the transfer, the new owner may count the
 ///   charge twice. If another node's refund or reset is in flight during the transfer, the new
-///   owner may restore the usage from before the refund or reset. See [`max_double_count`]. This
-///   can refuse too much but never admit too much.
+///   owner may restore the usage from before the refund or reset. See [`max_double_count`]. The
+///   owners may then refuse a charge that fits, but never admit a charge beyond a limit.
 /// - If a refund reached only one owner, the refunded units may still count as used until the
 ///   window or permit of the charge ends. This happens if the other owner did not answer or could
 ///   not be called earlier ([`diverged`](Self::diverged) counts these refunds), or if a node that
-///   uses only the old map sent the refund. This can refuse too much but never admit too much. A
-///   reset by a node that uses only the old map applies only to the old owner.
+///   uses only the old map sent the refund. The owners may then refuse a charge that fits, but
+///   never admit a charge beyond a limit. A reset by a node that uses only the old map applies only
+///   to the old owner.
 /// - A reservation that is never settled is normally released when it expires. If a node in cutover
-///   made the reservation, it may instead count as used until its window ends, because the old
-///   owner has no record of it. The same applies to the difference between a reservation and a
-///   lower settlement, if the two owners' windows were merged between the reservation and the
+///   made the reservation, the reservation may instead count as used until its window ends, because
+///   the old owner has no record of it. The same applies to the difference between a reservation
+///   and a lower settlement, if the two owners' windows were merged between the reservation and the
 ///   settlement.
 /// - If one owner has no record of a charge, only the other owner records that the charge's receipt
 ///   was redeemed. If the receipt is redeemed again through a node that calls the owner without the
@@ -91,14 +92,14 @@ pub enum Phase {
 ///   on the same limit and subject ([`diverged`](Self::diverged) counts these charges). Until that
 ///   decision, a node that is already in cutover may admit as much again: see
 ///   [`max_over_admission`].
-/// - In cutover, if an old owner does not answer, the usage there cannot be transferred. The
-///   subject then starts with unused limits and gets at most one additional quota of each. Its next
-///   decision tries the transfer again, and [`failed_transfers`](Self::failed_transfers) counts the
-///   failures.
-/// - A node that uses only the old map while others are in cutover does not see their charges, so
-///   each subject gets at most one additional quota. Use [`Heartbeat`] to prevent this.
+/// - In cutover, if an old owner does not answer, its usage cannot be transferred. The subject then
+///   starts with unused limits and gets at most one additional quota of each limit. The next
+///   decision on the subject tries the transfer again, and
+///   [`failed_transfers`](Self::failed_transfers) counts the failures.
+/// - A node that uses only the old map while other nodes are in cutover does not see their charges,
+///   so each subject gets at most one additional quota. Use [`Heartbeat`] to prevent this case.
 pub struct Rebalance<S> {
-    /// `None` if there is one map only.
+    /// The shards under the old map, or `None` if there is only one map.
     before: Option<Shards<S>>,
     after: Shards<S>,
     phase: AtomicU8,
@@ -106,8 +107,9 @@ pub struct Rebalance<S> {
     diverged: AtomicU64,
 }
 
-/// Returns the maximum units that one subject is admitted beyond `limit` during a rebalance in
-/// which its new owner does not answer for `outage`, at `rate` admitted units per second.
+/// Returns the maximum units that one subject is admitted beyond `limit` during a rebalance. The
+/// subject's new owner does not answer for the time `outage`, and the subject is admitted `rate`
+/// units per second.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, outage: Duration) -> u64 {
     super::rollout::max_over_admission(limit, rate, outage)
@@ -116,9 +118,10 @@ pub fn max_over_admission(limit: &Limit, rate: u64, outage: Duration) -> u64 {
 /// Returns the maximum units of one subject that count as used although they are free, because a
 /// rebalance counted charges twice at the new owner or restored refunded charges.
 ///
-/// `under_way` is the number of charges and refunds that are in flight at other nodes while this
-/// node transfers the subject, and of refunds that reached only one owner. `cost` is the cost of
-/// each. The units are free again when the window or permit ends.
+/// `under_way` is the sum of two numbers: the charges and refunds that are in flight at other nodes
+/// while this node transfers the subject, and the refunds that reached only one owner. `cost` is
+/// the cost of each of these charges and refunds. The units are free again when the window or
+/// permit ends.
 #[must_use]
 pub const fn max_double_count(under_way: u64, cost: Cost) -> u64 {
     under_way.saturating_mul(cost.get())
@@ -138,7 +141,8 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Creates a store over one map, in which no subject moves. Its phase is [`Phase::Done`].
+    /// Creates a store over one map, in which no subject moves. The phase of the store is
+    /// [`Phase::Done`].
     #[must_use]
     pub fn fixed(map: Sharded<Arc<S>>) -> Self {
         Self {
@@ -158,19 +162,20 @@ impl<S: Store> Rebalance<S> {
         self
     }
 
-    /// Returns whether there is an old map, from which subjects move.
+    /// Returns whether subjects move from an old map.
     #[must_use]
     pub const fn has_previous(&self) -> bool {
         self.before.is_some()
     }
 
-    /// The shards under the old map, or under the only map if there is no old one.
+    /// Returns the shards under the old map. If there is no old map, returns the shards under the
+    /// only map.
     #[must_use]
     pub fn before(&self) -> &Shards<S> {
         self.before.as_ref().unwrap_or(&self.after)
     }
 
-    /// The shards under the new map.
+    /// Returns the shards under the new map.
     #[must_use]
     pub const fn after(&self) -> &Shards<S> {
         &self.after
@@ -186,9 +191,9 @@ impl<S: Store> Rebalance<S> {
         }
     }
 
-    /// Advances to `phase`. Does nothing if this node is already in a later phase.
+    /// Advances this node to `phase`. Does nothing if this node is already in a later phase.
     ///
-    /// Enter [`Phase::Cutover`] only when no node uses only the old map, and [`Phase::Done`] only
+    /// Enter [`Phase::Cutover`] only when no node uses only the old map. Enter [`Phase::Done`] only
     /// when the longest window has passed since the last node entered cutover.
     pub fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
@@ -207,8 +212,7 @@ impl<S: Store> Rebalance<S> {
         self.transfer.transferred()
     }
 
-    /// Returns the number of calls for which the subjects' state could not be transferred from the
-    /// old owner.
+    /// Returns the number of calls with subjects that could not be transferred from the old owner.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
@@ -220,8 +224,8 @@ impl<S: Store> Rebalance<S> {
         self.before.as_ref().map_or(0, Atomic::unrefunded) + self.after.unrefunded()
     }
 
-    /// Returns the number of charges in dual write, and of refunds in any phase, that are not known
-    /// to have reached both owners.
+    /// Returns the number of charges and refunds that are not known to have reached both owners.
+    /// Charges are counted in dual write, and refunds in any phase.
     #[must_use]
     pub fn diverged(&self) -> u64 {
         self.diverged.load(Ordering::Relaxed) + self.transfer.unconfirmed()
@@ -261,7 +265,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// Cells are read from the owners that decide in the current phase, and joined into all owners.
+/// Reads cells from the owners that decide in the current phase, and joins cells into all owners.
 impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
     async fn cells(
         &self,

@@ -5,15 +5,16 @@
 //! (2005).
 //!
 //! For every subject, each shard draws a number `u` between 0 and 1 from a hash of the subject and
-//! the shard, and has the score `-log2(u) / weight`, called its wait. The shard with the shortest
-//! wait owns the subject. These waits are exponentially distributed, and the probability that a
-//! shard has the shortest wait is exactly its weight divided by the sum of all weights. A shard's
-//! wait depends only on the subject, its own name and its weight: if a shard is added, subjects
-//! move only to this shard, and if a shard is removed, only its own subjects move.
+//! the shard. The score of the shard is `-log2(u) / weight`, which this module calls the wait of
+//! the shard. The shard with the shortest wait owns the subject. The waits are exponentially
+//! distributed, and the probability that a shard has the shortest wait is exactly its weight
+//! divided by the sum of all weights. A shard's wait depends only on the subject, the shard's name
+//! and the shard's weight. If a shard is added, subjects move only to this shard, and if a shard is
+//! removed, only its own subjects move.
 //!
-//! The logarithm is a fixed-point number of 32 binary digits, from a table of 256 steps with linear
-//! interpolation: the error is at most 3 millionths, the result is the same on every machine, and
-//! the wait never rises when the draw rises. Waits are compared by cross-multiplying.
+//! The logarithm is a fixed-point number of 32 binary digits, from a table of 256 intervals with
+//! linear interpolation. The error is at most 3 millionths, the result is the same on every
+//! machine, and the wait never rises when the draw rises. Waits are compared by cross-multiplying.
 
 use std::cmp::Ordering;
 
@@ -22,7 +23,7 @@ use std::cmp::Ordering;
 pub(super) struct WeightedShard {
     /// A keyed hash of the shard's name.
     pub(super) name: [u64; 2],
-    /// The weight, 1 … [`super::sharded::MAX_WEIGHT`].
+    /// The weight of the shard, from 1 to [`super::sharded::MAX_WEIGHT`].
     pub(super) weight: u32,
 }
 
@@ -40,7 +41,7 @@ pub(super) fn owner(shards: &[WeightedShard], subject: [u64; 2]) -> usize {
     best
 }
 
-/// The wait of a shard for a subject.
+/// The wait of a shard for a subject: the shard with the shortest wait owns the subject.
 struct Score<'a> {
     shard: &'a WeightedShard,
     draw: u64,
@@ -61,8 +62,8 @@ impl<'a> Score<'a> {
             let own = minus_log2(self.draw) * u64::from(other.shard.weight);
             own.cmp(&(minus_log2(other.draw) * u64::from(self.shard.weight)))
         };
-        // With equal weights, the larger draw waits less. If the draws are equal too, the names
-        // decide, so the order in which shards are listed does not matter.
+        // With equal weights, the larger draw has the shorter wait. If the draws are equal too, the
+        // names decide, so the order in which shards are listed does not matter.
         let by_draw = || other.draw.cmp(&self.draw);
         order.then_with(by_draw).then_with(|| self.shard.name.cmp(&other.shard.name)).is_lt()
     }
@@ -78,17 +79,17 @@ const fn mixed(mut bits: u64) -> u64 {
     bits ^ bits >> 31
 }
 
-/// Binary digits after the point of a logarithm.
+/// The number of binary digits after the point of a logarithm.
 const DIGITS: u32 = 32;
 
-/// Steps of the table, as a power of two.
+/// The number of intervals of the table, as a power of two.
 const STEP_BITS: u32 = 8;
 
-/// `log2(1 + step / 256)` for each step from 0 to 256. The last value is one.
+/// `log2(1 + index / 256)` for each index from 0 to 256. The last value is one.
 static LOG2: [u64; (1 << STEP_BITS) + 1] = log2_table();
 
-/// `-log2(draw / 2^64)` in units of 2^-32: at least one of these units, at most the number 64. A
-/// draw of zero counts as one.
+/// Returns `-log2(draw / 2^64)` in units of 2^-32. The result is at least one of these units, and
+/// at most the number 64. A draw of zero counts as one.
 fn minus_log2(draw: u64) -> u64 {
     let draw = draw.max(1);
     let whole = u64::from(draw.ilog2());
@@ -110,8 +111,9 @@ const fn log2_table() -> [u64; (1 << STEP_BITS) + 1] {
     table
 }
 
-/// The logarithm of a number between 1 and 2 that has 63 binary digits after the point: squaring
-/// doubles the logarithm, and where the square passes 2 the next digit is a one.
+/// Returns the logarithm of a number between 1 and 2 that has 63 binary digits after the point.
+/// Squaring a number doubles its logarithm. If the square exceeds 2, the next digit of the
+/// logarithm is a one.
 const fn log2(mut number: u64) -> u64 {
     let mut digits = 0;
     let mut count = 0;

@@ -26,16 +26,16 @@ pub enum OnMove {
     /// The subject keeps its usage and its current window.
     #[default]
     Transfer,
-    /// The subject starts with unused limits, so it gets one additional quota of each limit for
-    /// each move.
+    /// The subject starts with unused limits. So each move gives the subject one additional quota
+    /// of each limit.
     Reset,
 }
 
-/// Two stores, an old and a new one, between which subjects move by percentage.
+/// Two stores, an old store and a new store, between which subjects move by percentage.
 ///
-/// A subject belongs to the new store if the percentage includes its hash, else to the old one. The
-/// store that it does not belong to is called its other store. [`Atomic`](super::Atomic) makes a
-/// [`Store`](tollgate_core::Store) of a rollout.
+/// A subject belongs to the new store if the percentage includes its hash, and to the old store if
+/// not. The store to which a subject does not belong is called its other store.
+/// [`Atomic`](super::Atomic) turns a rollout into a [`Store`](tollgate_core::Store).
 ///
 /// # Guarantees
 /// - The hash of the subject and the percentage alone select the store, so all nodes with the same
@@ -51,21 +51,22 @@ pub enum OnMove {
 /// # Limitations
 /// - While nodes disagree on the percentage, charges through nodes with the older value may be
 ///   counted at one store only: see [`max_over_admission`].
-/// - If a subject's other store does not answer, the usage there cannot be transferred. The subject
-///   then starts with unused limits and gets at most one additional quota of each. Its next
-///   decision tries the transfer again.
+/// - If a subject's other store does not answer, its usage cannot be transferred. The subject then
+///   starts with unused limits and gets at most one additional quota of each limit. The next
+///   decision on the subject tries the transfer again.
 /// - Refunds and resets are sent to both stores ([`OnMove::Transfer`]), which costs one additional
-///   call. If the other store does not answer a refund, or if the refund is in flight during a
-///   transfer, the refunded units may count as used again when another node transfers the subject
-///   for the first time, until the window or permit of the charge ends. This can refuse too much
-///   but never admit too much, and [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts these
-///   refunds. A reset fails if the other store does not answer.
-/// - A reservation that is never settled is normally released when it expires. After a move, it may
-///   instead count as used until its window ends, because the other store has no record of the
-///   reservation.
-/// - A receipt is redeemed while the other store has no record of the charge, and is redeemed again
-///   after the percentage changed: then the charge is refunded once more, by at most its cost.
-/// - If some subjects of a call belong to the old store and others to the new one, the call is
+///   call. The refunded units may count as used again if the other store does not answer a refund,
+///   or if the refund is in flight during a transfer. In that case, the units count from another
+///   node's first transfer of the subject until the window or permit of the charge ends. A store
+///   may then refuse a charge that fits, but never admits a charge beyond a limit.
+///   [`unconfirmed_refunds`](Self::unconfirmed_refunds) counts these refunds. A reset fails if the
+///   other store does not answer.
+/// - A reservation that is never settled is normally released when it expires. After a move, the
+///   reservation may instead count as used until its window ends, because the other store has no
+///   record of the reservation.
+/// - If a receipt is redeemed while the other store has no record of the charge, and is redeemed
+///   again after the percentage changed, the charge is refunded once more, by at most its cost.
+/// - If some subjects of a call belong to the old store and others to the new store, the call is
 ///   atomic only as [`Atomic`](super::Atomic) describes.
 pub struct Rollout<A, B> {
     old: A,
@@ -78,8 +79,8 @@ pub struct Rollout<A, B> {
 }
 
 /// Returns the maximum units that one subject is admitted beyond `limit` at one change of the
-/// percentage, if it is admitted `rate` units per second and the nodes disagree on the percentage
-/// for the time `disagreement`.
+/// percentage. The subject is admitted `rate` units per second, and the nodes disagree on the
+/// percentage for the time `disagreement`.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u64 {
     let units = u128::from(rate) * disagreement.as_millis().div_ceil(1_000);
@@ -98,7 +99,8 @@ impl<A, B> Rollout<A, B> {
             old,
             new,
             percentage,
-            // A hash separate from that of the shards: the two selections must be independent.
+            // The hash is separate from the hash for the shards, because the two selections must be
+            // independent.
             hasher: SipHasher13::new_with_key(&key.hash(b"rollout")),
             routing: Routing::default(),
             on_move: OnMove::default(),
@@ -107,7 +109,7 @@ impl<A, B> Rollout<A, B> {
     }
 
     /// Sets the part of a subject that selects its store. Every node must use the same `routing`.
-    /// Limits whose subjects share this part move together.
+    /// Limits with subjects that share this part move together.
     #[must_use]
     pub fn with_routing(mut self, routing: Routing) -> Self {
         self.routing = routing;
@@ -129,19 +131,20 @@ impl<A, B> Rollout<A, B> {
         self
     }
 
-    /// The old store, from which subjects move when the percentage rises.
+    /// Returns the old store, from which subjects move when the percentage rises.
     #[must_use]
     pub const fn old(&self) -> &A {
         &self.old
     }
 
-    /// The new store, to which subjects move when the percentage rises.
+    /// Returns the new store, to which subjects move when the percentage rises.
     #[must_use]
     pub const fn new_store(&self) -> &B {
         &self.new
     }
 
-    /// The percentage of subjects that belong to the new store. It can be read and changed.
+    /// Returns the percentage of subjects that belong to the new store. The percentage can be read
+    /// and changed.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage
@@ -161,8 +164,8 @@ impl<A, B> Rollout<A, B> {
         self.transfer.transferred()
     }
 
-    /// Returns the number of calls for which the subjects' state could not be transferred from the
-    /// other store.
+    /// Returns the number of calls with subjects that could not be transferred from the other
+    /// store.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.transfer.failed()
@@ -175,8 +178,8 @@ impl<A, B> Rollout<A, B> {
         self.transfer.unconfirmed()
     }
 
-    /// Returns a number that identifies the latest move of subjects to `partition`: it differs
-    /// after every change of the percentage.
+    /// Returns a number that identifies the latest move of subjects to `partition`. The number
+    /// differs after every change of the percentage.
     fn epoch(&self, partition: usize) -> u64 {
         let (_, turns) = self.percentage.read();
         turns * 2 + partition as u64

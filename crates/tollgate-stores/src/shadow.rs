@@ -30,28 +30,28 @@ use tollgate::rollout_percentage::RolloutPercentage;
 /// Further calls are skipped and counted.
 pub const MAX_WAITING: usize = 1_024;
 
-/// The number of queues to the shadow store. Calls on one subject keep their order; calls on
+/// The number of queues to the shadow store. Calls on one subject keep their order. Calls on
 /// different subjects may overtake each other.
 pub const QUEUES: usize = 16;
 
-/// A store that decides with one store and compares its answers with those of a shadow store.
+/// A store that decides with one store and compares its answers with the answers of a shadow store.
 ///
 /// # Guarantees
-/// - The store's answers are returned unchanged and without delay: the shadow store is called from
-///   a separate task.
-/// - Calls on one subject reach the shadow store one after the other, in the order of the store's
-///   answers. When a charge is refunded at the store, the shadow store's own charge for the same
-///   call is refunded at the shadow store.
-/// - Memory is bounded: at most [`QUEUES`] × [`MAX_WAITING`] calls wait; further calls are skipped.
+/// - The deciding store's answers are returned unchanged and without delay, because the shadow
+///   store is called from a separate task.
+/// - Calls on one subject reach the shadow store one after the other, in the order of the deciding
+///   store's answers. When a charge is refunded at the deciding store, the shadow store's own
+///   charge for the same call is refunded at the shadow store.
+/// - Memory is bounded: at most [`QUEUES`] × [`MAX_WAITING`] calls wait. Further calls are skipped.
 ///
 /// # Limitations
 /// This wrapper adds no limitation to the deciding store. The comparison covers the subjects that
 /// the percentage includes and must be interpreted with care:
 /// - A shadow store that starts empty differs until every window that was running has ended.
-/// - Concurrent calls on one subject may be decided in another order than the one in which they
+/// - Concurrent calls on one subject may be decided in another order than the order in which they
 ///   reach the shadow store. A difference then shows the order and not a fault of the store.
-/// - Decisions of the store's fallback are not compared or charged at the shadow store. Decisions
-///   of the shadow store's own fallback count as unanswered.
+/// - Decisions of the deciding store's fallback are not compared or charged at the shadow store.
+///   Decisions of the shadow store's own fallback count as unanswered.
 pub struct Shadow<A, B> {
     store: A,
     shadow: Arc<B>,
@@ -64,7 +64,8 @@ pub struct Shadow<A, B> {
 }
 
 impl<A, B: Store + 'static> Shadow<A, B> {
-    /// Wraps `store` and compares it with `shadow` for the subjects that `percentage` includes.
+    /// Wraps `store` and compares its answers with the answers of `shadow`, for the subjects that
+    /// `percentage` includes.
     ///
     /// Needs a tokio runtime. Dropping this value discards the calls that wait for the shadow
     /// store.
@@ -85,19 +86,20 @@ impl<A, B: Store + 'static> Shadow<A, B> {
 }
 
 impl<A, B> Shadow<A, B> {
-    /// The store that decides.
+    /// Returns the store that decides.
     #[must_use]
     pub const fn store(&self) -> &A {
         &self.store
     }
 
-    /// The shadow store.
+    /// Returns the shadow store.
     #[must_use]
     pub fn shadow(&self) -> &B {
         &self.shadow
     }
 
-    /// The percentage of subjects that are compared. It can be read and changed.
+    /// Returns the percentage of subjects that are compared. The percentage can be read and
+    /// changed.
     #[must_use]
     pub const fn percentage(&self) -> &RolloutPercentage {
         &self.percentage
@@ -109,7 +111,7 @@ impl<A, B> Shadow<A, B> {
         Differences { skipped: self.skipped.load(Ordering::Relaxed), ..self.comparison.so_far() }
     }
 
-    /// Returns a hash of the subject, evenly distributed over 64 bits.
+    /// Returns a hash of the subject. The hashes are evenly distributed over 64 bits.
     fn hash(&self, subject: &Subject) -> u64 {
         let mut hasher = self.hasher;
         hasher.write(subject.as_bytes());
@@ -123,7 +125,8 @@ impl<A, B> Shadow<A, B> {
         if readings.source() != DecisionSource::Store || !self.percentage.get().includes(hash) {
             return;
         }
-        // The percentage uses the highest bits of the hash, the queues the lowest.
+        // The percentage uses the highest bits of the hash, and the choice of the queue uses the
+        // lowest bits.
         let queue = &self.queues[hash as usize % self.queues.len()];
         let Ok(place) = queue.try_reserve() else {
             self.skipped.fetch_add(1, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! Several stores that act as one: every subject belongs to one shard.
+//! Several stores that act as one store. Every subject belongs to one of them, its shard.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -16,21 +16,22 @@ pub const MAX_SHARDS: usize = 1_024;
 /// The largest weight of a shard.
 pub const MAX_WEIGHT: u32 = 1 << 20;
 
-/// A map of shards, over which the subjects are distributed. [`Atomic`](super::Atomic) makes a
-/// [`Store`] of the map.
+/// A map of shards, over which the subjects are distributed. [`Atomic`](super::Atomic) turns the
+/// map into a [`Store`].
 ///
 /// # Guarantees
-/// - All usage of a subject is on one shard, for all limits whose subjects have the same first pair
-///   (see [`Routing`]). A call on one subject is a single step of that shard.
+/// - All usage of a subject is on one shard, for all limits with subjects that have the same first
+///   pair (see [`Routing`]). A call on one subject is a single step of that shard.
 /// - Nodes with the same key, names and weights agree on the map, in whatever order they list the
 ///   shards. Addresses do not matter: a shard keeps its identity when its primary changes.
 /// - Without the key, clients cannot choose subjects that all belong to one shard.
 ///
 /// # Limitations
-/// - A call whose subjects belong to several shards takes several steps. `Sharded` alone is not a
-///   [`Store`]; [`Atomic`](super::Atomic) makes such calls all or nothing and documents the cost.
+/// - A call with subjects that belong to several shards takes several steps. So `Sharded` alone is
+///   not a [`Store`]. [`Atomic`](super::Atomic) makes such calls all or nothing and documents the
+///   cost.
 /// - Changing the map moves subjects: a new shard receives its [fair share](Self::fair_share) of
-///   all subjects, and no other subject moves. Moved subjects start with unused limits: each can
+///   all subjects, and no other subject moves. A moved subject starts with unused limits and can
 ///   use at most one additional quota, once.
 pub struct Sharded<S> {
     key: HashKey,
@@ -42,16 +43,17 @@ pub struct Sharded<S> {
 /// One of the stores over which subjects are distributed.
 #[derive(Debug)]
 pub struct Shard<S> {
-    /// The identity of the shard: the same on every node, and kept when it moves to another
-    /// machine.
+    /// The identity of the shard. Every node uses the same name, and the shard keeps its name when
+    /// it moves to another machine.
     pub name: Box<str>,
-    /// The shard's part of all subjects, relative to the weights of the other shards; at least 1.
+    /// The weight of the shard, at least 1. The shard's share of all subjects is this weight
+    /// divided by the sum of all weights.
     pub weight: u32,
     /// The store that keeps the shard's counters.
     pub store: S,
 }
 
-/// The version of a shard map. It is displayed as sixteen hexadecimal digits.
+/// The version of a shard map. The version is displayed as sixteen hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MapVersion(u64);
 
@@ -65,21 +67,21 @@ impl fmt::Display for MapVersion {
 /// `token`, and a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Routing {
-    /// The first pair: limits on `token` and on `token, route` share a shard.
+    /// The first pair. For example, limits on `token` and limits on `token, route` share a shard.
     #[default]
     First,
     /// The pair with this name, or the first pair if the subject has no pair with this name.
     Dimension(Box<str>),
-    /// The whole subject: limits on different parts of it are spread over the shards.
+    /// The whole subject: limits on different parts of a subject are spread over the shards.
     Whole,
 }
 
 impl<S> Sharded<S> {
-    /// Creates a map of `shards`. Every node that shares them must use the same `key`.
+    /// Creates a map of `shards`. Every node that shares these shards must use the same `key`.
     ///
     /// # Errors
-    /// [`ShardsError`] if there are no shards or more than [`MAX_SHARDS`], if two have the same
-    /// name, or if a weight is zero or above [`MAX_WEIGHT`].
+    /// [`ShardsError`] if there are no shards or more than [`MAX_SHARDS`], if two shards have the
+    /// same name, or if a weight is zero or above [`MAX_WEIGHT`].
     pub fn new(
         key: HashKey,
         shards: impl IntoIterator<Item = Shard<S>>,
@@ -135,12 +137,12 @@ impl<S> Sharded<S> {
         &self.shards[self.index_of(subject)]
     }
 
-    /// Returns the expected share of all subjects on the shard `name`: its weight and the sum of
-    /// all weights.
+    /// Returns the expected share of all subjects on the shard `name`, as the weight of the shard
+    /// and the sum of all weights.
     ///
-    /// When the shard is added, this share of the subjects moves to it. When the shard is removed,
-    /// the share moves away. All other subjects stay where they are. The actual share differs from
-    /// the expected share by the deviation of a fair random draw.
+    /// When the shard is added, this share of the subjects moves to the shard. When the shard is
+    /// removed, the share moves away. All other subjects stay on their shards. The actual share
+    /// differs from the expected share by the deviation of a fair random draw.
     #[must_use]
     pub fn fair_share(&self, name: &str) -> Option<(u64, u64)> {
         let weight = |shard: &Shard<S>| u64::from(shard.weight);
@@ -172,7 +174,8 @@ impl<S: Store> Partitions for Sharded<S> {
         if !trace::is_recording() {
             return store.apply(now, charges).await;
         }
-        // Boxed: trace spans are recorded rarely and must not make the future of every call larger.
+        // The future is boxed because trace spans are recorded rarely and must not make the future
+        // of every call larger.
         let called = Box::pin(async {
             trace::record("tollgate.shard", name.to_string());
             trace::record("tollgate.charges", i64::try_from(charges.len()).unwrap_or(i64::MAX));
@@ -232,7 +235,7 @@ pub enum ShardsError {
     Weight {
         /// The shard's name.
         shard: Box<str>,
-        /// The weight that was given.
+        /// The invalid weight.
         given: u32,
     },
 }
@@ -254,7 +257,7 @@ impl fmt::Display for ShardsError {
 impl std::error::Error for ShardsError {}
 
 fn name_hash(key: &HashKey, name: &str) -> [u64; 2] {
-    // The prefix separates the hashes of shard names from those of subjects.
+    // The prefix separates the hashes of shard names from the hashes of subjects.
     halves(key.hash(&[b"shard ", name.as_bytes()].concat()))
 }
 

@@ -1,5 +1,5 @@
-//! One call over several partitions: every partition is charged, and refunded unless all of them
-//! admit.
+//! One call over several partitions. Every partition is charged, and the charges are refunded
+//! unless all partitions admit the call.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,7 +45,7 @@ pub(super) async fn span<H: Partitions>(
     error.map_or_else(|| Ok(joined.into_readings()), Err)
 }
 
-/// The part of a call at one partition.
+/// The charges of a call that belong to one partition.
 struct Part<'a> {
     partition: usize,
     charges: Vec<Charge<'a>>,
@@ -69,7 +69,7 @@ fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Par
 }
 
 impl Part<'_> {
-    /// Returns whether this partition admitted all its charges.
+    /// Returns whether the partition admitted all of these charges.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
             charge.operation.as_charge().is_some() && reading.admission != Admission::Now
@@ -78,16 +78,17 @@ impl Part<'_> {
     }
 }
 
-/// How the charges on limits that count refusals are treated after a call that was not admitted.
+/// What happens after a call that was not admitted with its charges on limits that count refusals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
-    /// The call was refused. The charges on these limits are kept, because they count the refusal.
+    /// The call was refused. The charges are kept, because the limits count the refusal.
     Keep,
     /// The call failed. The charges are refunded, because there is no refusal to count.
     Refund,
 }
 
-/// Refunds the charges of the parts in `reserved` and corrects their readings.
+/// Refunds the admitted charges of the parts in `reserved`, and corrects the readings of these
+/// charges.
 async fn refund_admitted<H: Partitions>(
     partitions: &H,
     now: Timestamp,
@@ -128,7 +129,8 @@ async fn refund_admitted<H: Partitions>(
     }
 }
 
-/// The readings of the whole call, filled in as the parts arrive.
+/// The readings of the whole call. The readings of a partition are added when the partition
+/// answers.
 struct Joined(Vec<Reading>, DecisionSource);
 
 impl Joined {
@@ -145,8 +147,8 @@ impl Joined {
         }
     }
 
-    /// Sets the status of each refunded charge to the status after the refund, at which the charge
-    /// would fit again.
+    /// Sets the status of each refunded charge to the status after the refund. The charge would fit
+    /// this status again.
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (place, after) in refund.places.iter().zip(readings.iter()) {
             let taken = &mut self.0[*place];
@@ -161,7 +163,7 @@ impl Joined {
     }
 }
 
-/// Returns whether a charge uses units: neither a peek nor a refund.
+/// Returns whether a charge uses units. A peek and a refund use no units.
 pub(super) fn takes(charge: &Charge<'_>) -> bool {
     charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
 }

@@ -8,8 +8,8 @@ use tollgate_core::Millis;
 use super::DenyCacheTtl;
 
 /// A [`DenyCacheTtl`] that can be read and set from any thread. The number is the TTL in
-/// milliseconds, or one of two numbers, larger than any [`Millis`], for the variants without a
-/// time.
+/// milliseconds. The two variants without a time have the two largest numbers, which are larger
+/// than any [`Millis`].
 pub(super) struct Set(AtomicU64);
 
 const OFF: u64 = u64::MAX;

@@ -14,24 +14,25 @@ use tollgate_core::{
 use super::recorded_state::{Name, RecordedState};
 use crate::bounded_cache::BoundedCache;
 
-/// The maximum number of limit definitions that are kept. If one more is needed, all of them are
-/// removed first.
+/// The maximum number of limit definitions that are kept. If one more definition is needed, all of
+/// the kept definitions are removed first.
 const MAX_LIMITS: usize = 1_024;
 
-/// The newest recorded state: one entry for each limit and subject, or one for each window, block
-/// or permit of a limit and subject.
+/// The newest recorded state. Depending on the algorithm of the limit, there is one entry for each
+/// limit and subject, or one entry for each window, block or permit of a limit and subject.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     heard: BoundedCache<RecordedState>,
     limits: RwLock<HashMap<u128, Arc<Limit>>>,
-    /// Increases whenever a recorded value is lowered.
+    /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
+    /// value.
     turn: AtomicU64,
-    /// The value of `turn` at the last reset. Calls that started before it may concern state that
-    /// was reset since.
+    /// The value of `turn` at the last reset. Calls that started before the reset may report state
+    /// that was reset since.
     forgotten: AtomicU64,
 }
 
-/// The start of a call, as a position in the order of refunds and resets (reductions).
+/// The start of a call, as the number of refunds and resets before the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallStart(u64);
 
@@ -58,7 +59,7 @@ impl ChargeLog {
         self.heard.capacity()
     }
 
-    /// Marks the start of a call.
+    /// Returns the start of a call that is sent now.
     pub(super) fn begin(&self) -> CallStart {
         CallStart(self.turn.load(Ordering::Acquire))
     }
@@ -84,8 +85,8 @@ impl ChargeLog {
         }
     }
 
-    /// Returns the state of all limits and subjects recorded within `age_max` before `now`, the
-    /// newest last.
+    /// Returns the state of all limits and subjects recorded within `age_max` before `now`. The
+    /// newest state is the last.
     pub(super) fn known(&self, now: Timestamp, age_max: Millis) -> Vec<KnownState> {
         self.amount(now, |heard| now.since(heard.heard_at) <= age_max)
     }
@@ -99,8 +100,8 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// Combines the matching entries into one cell for each limit and subject, the newest last.
-    /// Cells of the same time are in the order of limits and subjects.
+    /// Combines the matching entries into one cell for each limit and subject. The newest cell is
+    /// the last. Cells of the same time are in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
@@ -160,8 +161,8 @@ impl ChargeLog {
         }
     }
 
-    /// Records a reading of the whole usage. The reading with more usage is the later one, unless
-    /// units were refunded between the two readings.
+    /// Records a reading of the whole usage. If units were not refunded between two readings, the
+    /// reading with more usage is the later one.
     fn read(
         &self,
         begun: CallStart,
@@ -190,7 +191,7 @@ impl ChargeLog {
         });
     }
 
-    /// Records units of this node's own charge at `place`.
+    /// Records units of this node's own charge at the position `place`.
     fn tally(&self, now: Timestamp, charge: &Charge<'_>, place: u64, count: impl Fn(u64) -> u64) {
         let expires_at = refundable_until(charge.limit, ChargePosition(place));
         let Some(new) = self.heard(now, charge, 0, place, expires_at) else { return };
@@ -237,7 +238,7 @@ impl ChargeLog {
         });
     }
 
-    /// Creates an entry, unless the subject is too long.
+    /// Creates an entry. Returns `None` if the subject is too long.
     fn heard(
         &self,
         now: Timestamp,
@@ -262,7 +263,7 @@ impl ChargeLog {
         })
     }
 
-    /// Keeps the current definition of a limit.
+    /// Keeps the current definition of a limit, which the replay needs.
     fn record_definition(&self, digest: u128, limit: &Limit) {
         if self.limits.read().get(&digest).is_some_and(|known| **known == *limit) {
             return;
@@ -274,7 +275,7 @@ impl ChargeLog {
         limits.insert(digest, Arc::new(limit.clone()));
     }
 
-    /// Records a reset: nothing is used, whatever calls in flight return.
+    /// Records a reset. Nothing is used after the reset, whatever calls in flight return.
     fn forget(&self, charge: &Charge<'_>) {
         let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
         let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;

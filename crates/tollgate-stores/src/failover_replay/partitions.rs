@@ -1,4 +1,4 @@
-//! Failover replay over a store with partitions. The wrapper has the same partitions.
+//! Failover replay over a store with partitions. The wrapper has the same partitions as its store.
 
 use tollgate_core::{Cell, CellKey, Charge, Readings, StoreError, Subject, Timestamp};
 
@@ -6,12 +6,13 @@ use super::FailoverReplay;
 use crate::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
 
 impl<H: PartitionedEpochs> FailoverReplay<H> {
-    /// Replays, as [`replay`](FailoverReplay::replay) does, once for each replication epoch with
-    /// charges that are paused now, one epoch after the other.
+    /// Replays the recorded state, as [`replay`](FailoverReplay::replay) does, once for each
+    /// replication epoch in which charges are paused now. The epochs are replayed one after the
+    /// other.
     ///
     /// # Errors
-    /// The error of the first partition that did not accept the recorded state. The replay will be
-    /// tried again.
+    /// The error of the first partition that did not accept the recorded state. The next call tries
+    /// the replay again.
     pub async fn replay_partitions(&self, now: Timestamp) -> Result<(), StoreError> {
         let mut failed = Ok(());
         for partition in self.store.held() {

@@ -18,13 +18,13 @@ pub(super) const BATCH: usize = 64;
 /// The state that remains to be joined in an epoch.
 #[derive(Debug)]
 pub(super) struct ReplayPass {
-    /// The newest entry last: it is joined first.
+    /// The remaining entries. The newest entry is the last and is joined first.
     left: Vec<KnownState>,
-    /// The time since which callers wait for the replay; none if the store cannot be reached.
+    /// The time since which callers wait for the replay. `None` while the store cannot be reached.
     since: Option<Instant>,
 }
 
-/// The live counters of replays.
+/// The counters of replays, which are updated while replays run.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) repairs: AtomicU64,
@@ -44,15 +44,16 @@ impl ReplayPass {
         self.left.iter().any(|known| known.is_of(partitions, history))
     }
 
-    /// Joins the remaining state at the partitions with the epoch `history`, for at most `time`
-    /// after these partitions could first be reached. After this time, the rest of the state is
-    /// abandoned.
+    /// Joins the remaining state at the partitions with the epoch `history`. The time limit is
+    /// `time`, counted from the time at which these partitions could first be reached. After the
+    /// time limit, the rest of the state is abandoned.
     ///
     /// If the future is dropped, the next call does not join again the state that was already
     /// joined. State of a partition that now has another epoch is left to the replay of that epoch.
     ///
     /// # Errors
-    /// The error of a partition that did not accept the state, if there is time left to try again.
+    /// The error of a partition that did not accept the state, if the time limit permits another
+    /// attempt.
     pub(super) async fn go_on(
         &mut self,
         partitions: &impl PartitionedEpochs,

@@ -10,7 +10,7 @@ use crate::bounded_cache::EvictionPriority;
 /// The longest encoding of a subject that is recorded. All entries have the same size.
 pub const MAX_SUBJECT_BYTES: usize = 80;
 
-/// The state from one reading or from this node's own charges.
+/// The state of a limit and subject from one reading, or from this node's own charges.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RecordedState {
     /// The digest of the limit's name and generation.
@@ -19,15 +19,16 @@ pub(super) struct RecordedState {
     pub(super) heard_at: Timestamp,
     /// The time from which the entry is obsolete.
     pub(super) expires_at: Timestamp,
-    /// The turn at which the recorded state was last lowered. Readings of calls that started before
-    /// this turn may be older than the recorded state.
+    /// The value of the log's `turn` when the recorded state was last lowered. Readings of calls
+    /// that started earlier may be older than the recorded state.
     pub(super) lowered: u64,
-    /// The number of units.
+    /// The number of used units.
     pub(super) used: u64,
-    /// For a fixed window or a permit, its end. For a token bucket, the time at which it is full.
-    /// Otherwise, the [`ChargePosition`](tollgate_core::ChargePosition) of the units.
+    /// For a fixed window or a permit, its end. For a token bucket, the time at which the bucket is
+    /// full. For any other algorithm, the [`ChargePosition`](tollgate_core::ChargePosition) of the
+    /// units.
     pub(super) place: u64,
-    /// The charge that holds a permit.
+    /// The id of the charge that holds a permit.
     pub(super) id: ChargeId,
 }
 
@@ -69,14 +70,14 @@ impl RecordedState {
 }
 
 impl EvictionPriority for RecordedState {
-    /// Evicts obsolete entries first, then the oldest.
+    /// Evicts obsolete entries first, and then the oldest entries.
     fn eviction_priority(&self, now: Timestamp) -> u64 {
         if now >= self.expires_at { 0 } else { self.heard_at.as_millis() }
     }
 }
 
 impl Name {
-    /// Returns the encoding of `subject`, unless it is too long.
+    /// Returns the encoding of `subject`, or `None` if the encoding is too long.
     pub(super) fn of(subject: &Subject) -> Option<Self> {
         let encoding = subject.as_bytes();
         let mut bytes = [0; MAX_SUBJECT_BYTES];
@@ -90,9 +91,9 @@ impl Name {
     }
 }
 
-/// Returns the state of a bucket that will be full at `moment` if it is not charged. The state is
-/// that of an earlier time, when the bucket is nearly empty, so the time of the reading is not
-/// needed.
+/// Returns the state of a bucket that will be full at `moment` if it is not charged. The returned
+/// state is valid at an earlier time, when the bucket is nearly empty, so the time of the reading
+/// is not needed.
 fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
     let full = bucket.burst() * bucket.window().get();
     let before = (full / bucket.quota()).min(moment);

@@ -9,8 +9,8 @@ use super::{FailoverReplay, MAX_OUTAGE};
 use crate::atomic::PartitionedEpochs;
 
 impl<S> FailoverReplay<S> {
-    /// Applies `charges` at `partition`, after the recorded state was replayed to the partition's
-    /// epoch.
+    /// Applies `charges` at `partition`. If the partition's epoch lacks the recorded state, the
+    /// state is replayed before.
     pub(super) async fn apply_replayed(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -25,25 +25,25 @@ impl<S> FailoverReplay<S> {
         if matches!(answer, Err(StoreError::Unavailable))
             && history != partitions.epoch_at(partition)
         {
-            // The charges were not sent: another epoch began while they waited.
+            // The charges were not sent, because another epoch began while the charges waited.
             (history, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
         }
         if answer.is_ok() && history != partitions.epoch_at(partition) {
-            // This is a late answer of an old epoch, and the replay to the new epoch may have
-            // started without it.
+            // This late answer belongs to an old epoch, and the replay to the new epoch may have
+            // started without the charges of this answer.
             let known = self.log.known_of(now, charges);
-            // The decision is made, whether the state can be joined or not.
+            // The decision is final, even if the state cannot be joined.
             let _ = Box::pin(join_missing(partitions, now, &known, &self.counters)).await;
         }
         answer
     }
 
-    /// Replays the recorded state to the epoch of `partition` if its charges are paused. Returns
-    /// the number of the epoch.
+    /// If charges at `partition` are paused, replays the recorded state to the epoch of
+    /// `partition`. Returns the number of the epoch.
     ///
     /// # Errors
-    /// The error of the store if it did not accept the recorded state. The replay will be tried
-    /// again.
+    /// The error of the store if it did not accept the recorded state. The next call tries the
+    /// replay again.
     pub(super) async fn replay_at(
         &self,
         partitions: &impl PartitionedEpochs,

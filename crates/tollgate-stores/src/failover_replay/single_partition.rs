@@ -1,4 +1,4 @@
-//! A store with one replication epoch as a single partition.
+//! Converts a store with one replication epoch to a single partition.
 
 use tollgate_core::{
     Cell, CellKey, Charge, Millis, Readings, ReplicationEpochs, StoreError, Subject, Timestamp,
@@ -6,7 +6,7 @@ use tollgate_core::{
 
 use crate::atomic::{PartitionedCells, PartitionedEpochs, Partitions};
 
-/// A store that is treated as one with the single partition 0.
+/// A store that is used as the single partition 0.
 pub(super) struct SinglePartition<'s, S>(pub(super) &'s S);
 
 impl<S: ReplicationEpochs> Partitions for SinglePartition<'_, S> {

@@ -11,15 +11,16 @@ use super::{Fallback, FallbackStore};
 use crate::join::{join_all, join_pair};
 use tollgate::receipt::new_charge_id;
 
-/// The most attempts to charge the store for one entry. Each attempt has fewer units than the one
-/// before, because other nodes have used the limit.
+/// The most attempts to charge the store for one entry. Each attempt charges fewer units than the
+/// attempt before, because other nodes have used the limit.
 const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Charges the store for the units that the fallback admitted on the limits and subjects of the
-    /// call, and then sends the call as `ask_store` does. Both must end within the budget. If there
-    /// are no such units, also charges the store for some entries of other subjects. Each of these
-    /// entries gets one attempt, so the call waits no longer than for its own charge.
+    /// call, and then sends the call as `ask_store` does. The charges and the call must end within
+    /// the budget. If the fallback admitted no such units, also charges the store for some entries
+    /// of other subjects. Each of these entries gets one attempt, so the call waits no longer than
+    /// for its own charge.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,
@@ -33,7 +34,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             None => self.ask_store(now, charges).await,
             Some(pass) => {
                 let others = async {
-                    // An error here concerns another part of the store than this call.
+                    // An error of these charges does not concern the subjects of the call.
                     let others = self.local_charges.take_some(now);
                     let _ = self.charge_all(now, others, 1).await;
                     drop(pass);
@@ -60,7 +61,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             None => Some(asking.await),
             Some(budget) => timeout(budget, asking).await.ok(),
         };
-        // If the charge for admitted units did not end in time, nothing of the call was sent.
+        // If the charge for admitted units did not end in time, the call was not sent.
         let late = if is_charged { StoreError::TimedOut } else { StoreError::Unavailable };
         self.answer(now, charges, told.unwrap_or(Err(late))).await
     }
@@ -68,8 +69,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Charges the store for all units that the fallback admitted. Stops when the store does not
     /// answer.
     ///
-    /// Call this function periodically: otherwise a node without traffic would never charge these
-    /// units, and the other nodes do not count them.
+    /// Call this function periodically. Without these calls, a node without traffic would never
+    /// charge the admitted units, and the other nodes would not count these units.
     pub async fn charge_local(&self, now: Timestamp) {
         let Some(_pass) = self.local_charges.pass(now) else { return };
         loop {
@@ -84,7 +85,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// execute.
     ///
     /// # Errors
-    /// The store's error for one of the charges, if the store did not answer it.
+    /// The store's error, if the store did not answer one of the charges.
     async fn charge_all(
         &self,
         now: Timestamp,
@@ -149,9 +150,9 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     }
 }
 
-/// An entry that is being charged. If this value is dropped before the charge, for example because
-/// the caller disconnects, the entry is kept. If the outcome of a call is unknown, the units of the
-/// call are counted as unknown.
+/// An entry that is being charged. If this value is dropped before the charge is sent, for example
+/// because the caller disconnects, the entry is kept. If a call with units of the entry was sent
+/// and its outcome is unknown, these units are counted as unknown.
 struct Charging<'a> {
     charges: &'a LocalCharges,
     now: Timestamp,

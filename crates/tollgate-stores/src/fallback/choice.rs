@@ -7,9 +7,9 @@ use super::{FallbackStore, FixedAnswer, LocalShare};
 /// One of the fallbacks that an operator can select with `on_failure`.
 #[derive(Debug)]
 pub enum FallbackChoice<S> {
-    /// This node's share of every limit.
+    /// The fallback decides by this node's share of every limit.
     Local(LocalShare<S>),
-    /// The same decision for every client.
+    /// The fallback makes the same decision for every client.
     FixedAnswer(FixedAnswer),
 }
 

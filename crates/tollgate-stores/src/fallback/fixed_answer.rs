@@ -61,7 +61,8 @@ impl Store for FixedAnswer {
 impl FallbackStore for FixedAnswer {
     fn observe(&self, _now: Timestamp, _charges: &[Charge<'_>], _readings: &Readings) {}
 
-    /// This fallback counts nothing, so nothing is charged to the main store later.
+    /// Returns zero, because this fallback counts nothing. So nothing is charged to the main store
+    /// later.
     async fn used(&self, _now: Timestamp, _limit: &Limit, _subject: &Subject) -> u64 {
         0
     }

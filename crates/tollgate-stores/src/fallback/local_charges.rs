@@ -1,4 +1,4 @@
-//! The charges that the fallback admitted and the store does not have.
+//! The charges that the fallback admitted and that the main store has not counted.
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
@@ -11,31 +11,34 @@ use tollgate_core::{
     Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Subject, Timestamp,
 };
 
-/// The maximum number of entries: one for each limit and subject that the fallback admitted and for
-/// which the store was not charged yet. The entries take about three megabytes.
+/// The maximum number of entries. There is one entry for each limit and subject with units that the
+/// fallback admitted and for which the store was not charged yet. The entries take about three
+/// megabytes.
 pub const MAX_LOCAL_CHARGES: usize = 16_384;
 
 /// The most entries of other subjects that one call charges when the store answers again.
 pub(super) const CHARGED_BY_ONE_CALL: usize = 128;
 
-/// The time between a failed attempt to charge the entries of other subjects and the next one, in
-/// milliseconds.
+/// The time in milliseconds from a failed attempt to charge the entries of other subjects to the
+/// next attempt.
 const RETRY_AFTER: u64 = 20;
 
 /// The time between two searches of a full table for expired entries, in milliseconds.
 const SWEEP_PERIOD: u64 = 1_000;
 
-/// The units that the fallback admitted while the store did not answer, by outcome.
+/// The units that the fallback admitted while the store did not answer, by the outcome of their
+/// charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LocalChargeCounts {
-    /// Units that were charged to the store when it answered again.
+    /// The number of units that were charged to the store when it answered again.
     pub charged: u64,
-    /// Units that were not charged because the limit was used up: they were admitted beyond the
-    /// limit.
+    /// The number of units that were not charged to the store because the limit was used up. These
+    /// units were admitted beyond the limit.
     pub exceeded: u64,
-    /// Units of a charge whose outcome is unknown. They are not charged again.
+    /// The number of units in charges with an unknown outcome. These units are not charged again.
     pub unknown: u64,
-    /// Units that were not recorded, because there were [`MAX_LOCAL_CHARGES`] entries.
+    /// The number of units that were not recorded, because the table had [`MAX_LOCAL_CHARGES`]
+    /// entries.
     pub dropped: u64,
 }
 
@@ -78,7 +81,8 @@ struct Limits {
     by_counters: BTreeMap<Counters, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
-    /// The number of entries that the last passes could not charge: the next pass takes them last.
+    /// The number of entries that the last passes could not charge. The next pass takes these
+    /// entries last.
     put_back: usize,
 }
 
@@ -91,11 +95,13 @@ struct OfLimit {
 #[derive(Clone, Copy, Debug)]
 struct Units {
     units: u64,
-    /// The end of the window, or the time at which all of the units are free again.
+    /// The end of the window, or the time at which all of the units are free again. After this
+    /// time, the store is not charged for the units.
     expires_at: Timestamp,
 }
 
-/// The right to charge the entries of other subjects. Only one call at a time has this right.
+/// The right to charge entries of subjects that are not in the current call. Only one call at a
+/// time has this right.
 pub(super) struct Pass<'a>(&'a AtomicBool);
 
 impl Drop for Pass<'_> {
@@ -119,8 +125,8 @@ impl LocalCharges {
         }
     }
 
-    /// Records the charges of a call that the fallback answered with `readings`, and that the store
-    /// did not carry out.
+    /// Records the charges of a call that the fallback answered with `readings` and that the store
+    /// did not execute.
     pub(super) fn record(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
         let is_charge = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
         let both = || charges.iter().zip(readings.iter());
@@ -136,7 +142,7 @@ impl LocalCharges {
         }
     }
 
-    /// Takes the refunds and settlements of a call at the fallback into account.
+    /// Subtracts units that a call refunds or settles at the fallback from the recorded units.
     pub(super) fn correct(&self, charges: &[Charge<'_>], readings: &Readings) {
         if self.is_empty() {
             return;
@@ -221,8 +227,8 @@ impl LocalCharges {
     /// Removes and returns up to [`CHARGED_BY_ONE_CALL`] entries.
     pub(super) fn take_some(&self, now: Timestamp) -> Vec<LocalCharge> {
         let mut limits = self.limits.lock();
-        // Entries of a shard that stays down come last, so they do not keep other entries from
-        // being charged.
+        // Entries of a shard that stays down are taken last, so these entries do not prevent the
+        // charges of other entries.
         let entries = self.entries.load(Ordering::Relaxed);
         limits.put_back = if limits.put_back < entries { limits.put_back } else { 0 };
         let mut taken = Vec::new();
@@ -234,7 +240,8 @@ impl LocalCharges {
         taken
     }
 
-    /// Moves entries to `taken` until it has [`CHARGED_BY_ONE_CALL`]. Skips the first `skipped`.
+    /// Moves entries to `taken` until `taken` has [`CHARGED_BY_ONE_CALL`] entries. Skips the first
+    /// `skipped` entries.
     fn take_after(&self, limits: &mut Limits, mut skipped: usize, taken: &mut Vec<LocalCharge>) {
         for of_limit in limits.by_counters.values_mut() {
             let left = CHARGED_BY_ONE_CALL - taken.len();
@@ -250,8 +257,8 @@ impl LocalCharges {
         }
     }
 
-    /// Returns the right to charge the entries of other subjects, unless another call has this
-    /// right or an attempt failed less than `RETRY_AFTER` ago.
+    /// Returns the right to charge the entries of other subjects. Returns `None` if another call
+    /// has this right, or if an attempt failed less than `RETRY_AFTER` ago.
     pub(super) fn pass(&self, now: Timestamp) -> Option<Pass<'_>> {
         if self.is_empty() || now.as_millis() < self.next_pass.load(Ordering::Relaxed) {
             return None;
@@ -289,8 +296,8 @@ impl LocalCharge {
 }
 
 /// The identity of a limit's counters, and the name of the limit's schedule. The schedule is part
-/// of the key because the windows of a limit can depend on the subject, and the later charge opens
-/// the window of its own subject.
+/// of the identity because the windows of a limit can depend on the subject, and the later charge
+/// opens the window of its own subject.
 type Counters = (u128, &'static str);
 
 fn counters(limit: &Limit) -> Counters {
@@ -304,8 +311,8 @@ fn counters(limit: &Limit) -> Counters {
     (limit.state_digest(), schedule)
 }
 
-/// Returns whether charges use up units of the limit. A concurrency limit grants permits instead,
-/// which are returned at the store that granted them.
+/// Returns whether charges use up units of the limit. A concurrency limit grants permits instead. A
+/// permit is returned at the store that granted the permit.
 const fn is_window(limit: &Limit) -> bool {
     !matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }

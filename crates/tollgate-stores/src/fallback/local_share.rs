@@ -19,29 +19,31 @@ pub const DEFAULT_STATUSES: usize = 16_384;
 
 /// A fallback that decides by this node's share of each limit, without contact to the other nodes.
 ///
-/// Every quota and burst is divided by the number of nodes ([`Limit::share`]) and kept in a store
-/// of this node alone. The main store's last status of a limit and subject is recorded, and the
-/// share continues from it: this node admits its part of the units that were left, until the same
-/// reset.
+/// Every quota and burst is divided by the number of nodes ([`Limit::share`]), and this node counts
+/// its share in a store of its own. The main store's last status of a limit and subject is
+/// recorded, and the share continues from this status: this node admits its part of the units that
+/// were left, until the same reset.
 ///
 /// # Guarantees
 /// Calls are all or nothing, and costs, refunds and permits work as usual. The reset that clients
-/// were sent stays valid. A client that had reached its limit remains at its limit. Readings are of
-/// the whole limit: the parts of the other nodes count as used.
+/// were sent stays valid. A client that had reached its limit remains at its limit. Readings show
+/// the whole limit: the shares of the other nodes count as used.
 ///
 /// # Limitations
 /// - In one window, all nodes together admit at most
 ///   [`max_admitted_units`](Self::max_admitted_units) in addition to the units that the main store
 ///   admitted.
 /// - A charge that fits the limit but not a share is refused for one window at a time.
-/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded, and those with the
-///   fewest remaining units are kept first. A subject without a recorded status starts with a whole
-///   share. Permits that the main store granted count until they would have expired by themselves.
+/// - At most [`with_statuses`](Self::with_statuses) statuses are recorded. If there are more, the
+///   statuses with the fewest remaining units are kept. A subject without a recorded status starts
+///   with a whole share. Permits that the main store granted count until they would have expired by
+///   themselves.
 pub struct LocalShare<S> {
     store: S,
     nodes: NonZeroU32,
     seen: BoundedCache<LastStatus>,
-    /// One caller at a time transfers a recorded status; other callers wait.
+    /// The lock for applying a recorded status to the share. One caller at a time holds the lock,
+    /// and other callers wait.
     taking_over: Mutex<()>,
 }
 
@@ -60,8 +62,8 @@ impl EvictionPriority for LastStatus {
 }
 
 impl<S> LocalShare<S> {
-    /// Creates a share of one in `nodes` of every limit, kept in `store`, which must not be used
-    /// for anything else.
+    /// Creates a fallback that enforces one of `nodes` equal shares of every limit. The share is
+    /// counted in `store`, which must not be used for anything else.
     #[must_use]
     pub fn new(store: S, nodes: NonZeroU32) -> Self {
         Self {
@@ -79,15 +81,16 @@ impl<S> LocalShare<S> {
         self
     }
 
-    /// Returns the maximum units of `limit` that all nodes together admit in one window: at most
-    /// its capacity, or one for each node if the capacity is smaller than the number of nodes.
+    /// Returns the maximum units of `limit` that all nodes together admit in one window. The
+    /// maximum is at most the capacity of the limit. If the capacity is smaller than the number of
+    /// nodes, the maximum is one unit for each node.
     #[must_use]
     pub const fn max_admitted_units(&self, limit: &Limit) -> u64 {
         share_of(limit.capacity(), self.nodes).saturating_mul(self.nodes.get() as u64)
     }
 
-    /// Returns the units that this node admits in one window if the last known status had
-    /// `remaining` units.
+    /// Returns the units that this node admits in one window if the main store's last known status
+    /// had `remaining` units.
     #[must_use]
     pub const fn part_of(&self, remaining: u64) -> u64 {
         share_of(remaining, self.nodes)
@@ -95,7 +98,8 @@ impl<S> LocalShare<S> {
 }
 
 impl<S: Store> LocalShare<S> {
-    /// Applies the recorded status of a limit and subject to this node's share, once.
+    /// Applies the recorded status of a limit and subject to this node's share. Each status is
+    /// applied once.
     async fn take_over(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
         if self.seen.get(key).is_none() {
@@ -114,8 +118,8 @@ impl<S: Store> LocalShare<S> {
 
     /// Charges the share until only this node's part of the remaining units is left.
     ///
-    /// The charge is dated so that it ends at the main store's reset. If the share's window at that
-    /// time is already over, the rest is charged at `now`.
+    /// The time of the charge is chosen so the charge ends at the main store's reset. If the
+    /// share's window at that time is already over, the remaining units are charged at `now`.
     async fn go_on(
         &self,
         now: Timestamp,
@@ -141,7 +145,7 @@ impl<S: Store> LocalShare<S> {
 }
 
 impl LastStatus {
-    /// Returns the time of a charge that ends at the recorded reset.
+    /// Returns the time at which a charge must be made to end at the recorded reset.
     fn taken_at(&self, limit: &Limit) -> Timestamp {
         match limit.algorithm() {
             // A bucket refills from the time of the charge, in proportion to the time passed.
@@ -177,7 +181,8 @@ impl<S: Store> Store for LocalShare<S> {
 
 impl<S: Store> FallbackStore for LocalShare<S> {
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
-        // A read-only call may be answered by a replica that lags behind earlier answers.
+        // A replica may answer a read-only call, and may lag behind earlier answers. So the status
+        // is not recorded.
         if charges.iter().all(|charge| charge.operation.is_read_only()) {
             return;
         }
@@ -202,8 +207,8 @@ impl<S: Store> FallbackStore for LocalShare<S> {
     }
 }
 
-/// Converts the reading of a share to one of the whole limit: the parts of other nodes count as
-/// used.
+/// Converts the reading of a share to a reading of the whole limit. The shares of the other nodes
+/// count as used.
 fn as_limit_reading(
     reading: Reading,
     now: Timestamp,

@@ -1,18 +1,19 @@
-//! The store that made a charge, the main store or the fallback, as one more bit of the charge's
-//! position.
+//! Records which store made a charge, the main store or the fallback, in an additional bit of the
+//! charge's position.
 //!
 //! A store's own positions are below 2^53. The eleven bits above are a stack with one bit for each
-//! fallback around the store, the outermost last. A bit is 1 if the fallback made the charge, and 0
-//! if the store made it. Positions of charges that no fallback made are unchanged.
+//! fallback around the store. The bit of the outermost fallback was pushed last. A bit is 1 if the
+//! fallback made the charge, and 0 if the store made the charge. The position of a charge that no
+//! fallback made is unchanged.
 
 use tollgate_core::{ChargePosition, MAX_EXACT, Operation, Reading};
 
-/// The side that made a charge.
+/// The store that made a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Decider {
-    /// The main store.
+    /// The main store made the charge.
     Store,
-    /// The fallback.
+    /// The fallback made the charge.
     Fallback,
 }
 
@@ -48,8 +49,8 @@ pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
     }
 }
 
-/// Returns the operation with the original position, which the store that made the charge had
-/// returned.
+/// Returns the operation with the charge's original position: the position that the store which
+/// made the charge had returned.
 pub(super) fn untagged(mut operation: Operation) -> Operation {
     if let Operation::Refund { position, .. }
     | Operation::Settle { position, .. }

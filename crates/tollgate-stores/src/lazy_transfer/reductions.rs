@@ -4,19 +4,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Algorithm, Charge, Cost, Operation};
 
-/// Returns the resets and the refunds among `charges`, as they are sent to the store that no longer
-/// decides on their subjects. None of the returned operations increases usage at that store.
+/// Returns the resets and the refunds among `charges`, as they are sent to the old store, which no
+/// longer decides on the subjects. None of the returned operations increases the usage at the old
+/// store.
 pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
     let reductions = charges.iter().filter_map(|charge| {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));
         let operation = match charge.operation {
             Operation::Reset | Operation::Refund { .. } => charge.operation,
-            // The settled cost is not sent, because units above the reservation are charged at the
-            // other store.
+            // The settled cost is not sent, because the new store charges the units above the
+            // reservation.
             Operation::Settle { id, position, .. } => {
                 Operation::Settle { id, position, cost: Cost::PEEK }
             }
-            // A reservation that only one store still has is charged when the cells are joined.
+            // If only one store has the reservation, the reservation is charged when the cells are
+            // joined.
             Operation::Extend { .. } if !has_leases => charge.operation,
             // A permit that is not renewed at this store expires at this store, and a join keeps
             // the later expiry.
@@ -30,9 +32,9 @@ pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Ch
     reductions.partition(|charge| charge.operation == Operation::Reset)
 }
 
-/// A guard for a refund that reached one store and possibly not the other. If the guard is dropped
-/// without a call of [`ends`](Self::ends), for example because the caller stops waiting, the refund
-/// is counted.
+/// A guard for refunds that reached one store and possibly not the other store. If the guard is
+/// dropped without a call of [`ends`](Self::ends), for example because the caller stops waiting,
+/// the refunds are counted as unconfirmed.
 pub(super) struct UnconfirmedRefunds<'a> {
     counter: &'a AtomicU64,
     charges: u64,

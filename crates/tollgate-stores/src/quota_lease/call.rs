@@ -1,5 +1,5 @@
-//! Calls that this node cannot decide from its leases: the node takes new leases or calls the
-//! store.
+//! Calls that this node cannot decide from its leases. For such a call, the node takes new leases
+//! or calls the store.
 
 use std::sync::Arc;
 
@@ -108,7 +108,7 @@ impl<S: Store + 'static> Shared<S> {
         if let (true, Ok(Reading { position, .. })) = (is_elsewhere, reading)
             && let Some(undone) = ask.inverse(position)
         {
-            // If the refund fails, the units stay used until their window ends.
+            // If this refund fails, the units stay used until their window ends.
             let _ = self.refund(now, &[(Arc::clone(account), undone)]).await;
         }
         turn
@@ -116,8 +116,8 @@ impl<S: Store + 'static> Shared<S> {
 
     /// Sends the charges that no lease covers to the store.
     ///
-    /// Unused units of the same limits and subjects are refunded first: the store must not refuse
-    /// because of this node's own lease, and the numbers in its answer must be exact.
+    /// Unused units of the same limits and subjects are refunded first. The store must not refuse
+    /// because of this node's own lease, and the numbers in the store's answer must be exact.
     async fn ask_store(
         &self,
         now: Timestamp,
@@ -155,7 +155,7 @@ impl<S: Store + 'static> Shared<S> {
     ) {
         let is_refused = refuses(asked, readings);
         for ((charge, reading), before) in asked.iter().zip(readings.iter()).zip(before) {
-            // A read-only operation may be answered by a replica that lags.
+            // A replica that lags may answer a read-only operation.
             if charge.operation.is_read_only() || charge.operation == Operation::Reset {
                 continue;
             }
@@ -192,8 +192,8 @@ impl<S: Store + 'static> Shared<S> {
         Ok(())
     }
 
-    /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call. Each refund is
-    /// for one limit and one subject.
+    /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call. Each refund
+    /// concerns one limit and one subject.
     ///
     /// # Errors
     /// The error of the store if it did not accept some of the refunds. The units of these refunds
@@ -240,7 +240,7 @@ impl Table {
 }
 
 /// The charges of a call that this node decided. If the call is cancelled before it is complete,
-/// the units that it used are restored.
+/// the units that these charges used are restored.
 struct LocalAnswers<'c, 'a> {
     table: &'c Table,
     charges: &'c [Charge<'a>],
@@ -299,7 +299,7 @@ fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
 async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
     match hear.wait_for(Option::is_some).await {
         Ok(turn) => turn.unwrap_or(LeaseOutcome::Refused),
-        // The task ended with the runtime, without a lease, so each caller sends its own charge.
+        // The task ended with the runtime and took no lease, so each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,
     }
 }

@@ -1,4 +1,5 @@
-//! The size of leases, and the condition on which a limit and subject get a lease.
+//! The configuration of leases: their size, and the rate of charges at which a limit and subject
+//! get a lease.
 
 use std::num::{NonZeroU32, NonZeroU64};
 
@@ -17,14 +18,15 @@ pub const HOT_THRESHOLD: u32 = 4;
 /// The period in which charges are counted for [`HOT_THRESHOLD`].
 pub const HOT_WINDOW: Millis = Millis::new(100);
 
-/// The time limit for doubling: if a lease is used up sooner, the next one is twice as large.
+/// The time limit for doubling leases. If a lease is used up within this time, the next lease is
+/// twice as large.
 pub const FAST_EXHAUSTION: Millis = Millis::new(100);
 
 /// The size of a first lease, as a multiple of the cost of the charge that started it.
 pub(super) const FIRST_CHARGES: u64 = 8;
 
-/// The divisor of the remaining units, which is multiplied by the number of nodes. With it, the
-/// leases of all nodes together contain at most a quarter of the remaining units.
+/// The divisor for the remaining units on a single node. The divisor is multiplied by the number of
+/// nodes, so the leases of all nodes together contain at most a quarter of the remaining units.
 const MAX_COMBINED_SHARE: NonZeroU64 = NonZeroU64::new(4).unwrap();
 
 /// The size of leases, and the rate of charges above which a subject gets a lease.
@@ -32,15 +34,16 @@ const MAX_COMBINED_SHARE: NonZeroU64 = NonZeroU64::new(4).unwrap();
 pub struct LeaseConfig {
     /// The maximum units of one lease.
     pub at_most: u64,
-    /// The divisor: a lease has at most the remaining units divided by this number.
+    /// The divisor for the size of a lease. A lease has at most the remaining units divided by this
+    /// number.
     pub share: NonZeroU64,
     /// The number of charges within [`HOT_WINDOW`] after which a limit and subject get a lease.
     pub hot_after: u32,
 }
 
 impl LeaseConfig {
-    /// Returns the configuration for one of `nodes` nodes: together they lease at most a quarter of
-    /// the remaining units.
+    /// Returns the configuration for one of `nodes` nodes. All nodes together lease at most a
+    /// quarter of the remaining units.
     #[must_use]
     pub const fn for_nodes(nodes: NonZeroU32) -> Self {
         let share = MAX_COMBINED_SHARE.saturating_mul(NonZeroU64::new(nodes.get() as u64).unwrap());
@@ -61,7 +64,7 @@ impl LeaseConfig {
 }
 
 impl Default for LeaseConfig {
-    /// Returns the configuration for two nodes.
+    /// Returns the configuration for a deployment of two nodes.
     fn default() -> Self {
         Self::for_nodes(NonZeroU32::new(2).unwrap_or(NonZeroU32::MIN))
     }

@@ -1,24 +1,24 @@
-//! Counts of leases: the store calls that they saved and caused.
+//! Counts of leases, and of the store calls that the leases saved and caused.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Counts of leases since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LeaseCounts {
-    /// Calls that were decided locally, without a store call.
+    /// The number of calls that were decided locally, without a store call.
     pub decided: u64,
-    /// Leases that were taken, each with one store call.
+    /// The number of leases that were taken, each with one store call.
     pub taken: u64,
-    /// Units of the leases that were taken.
+    /// The number of units in the leases that were taken.
     pub units_taken: u64,
-    /// Unused units that were refunded.
+    /// The number of unused units that were refunded.
     pub units_given_back: u64,
-    /// Units that could not be refunded, and units of leases whose answer did not arrive (the store
-    /// may have counted the lease). All of these units stay used until their windows end.
+    /// Units that could not be refunded, and units of leases without an answer of the store, which
+    /// may have counted the lease. All of these units stay used until their windows end.
     pub units_lost: u64,
 }
 
-/// The live counters of [`LeaseCounts`].
+/// The counters behind [`LeaseCounts`], which are updated while the store is in use.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) decided: AtomicU64,

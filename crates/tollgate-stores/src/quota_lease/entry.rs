@@ -13,8 +13,8 @@ use tollgate_core::{
 use super::config::{FAST_EXHAUSTION, FIRST_CHARGES, LeaseConfig};
 use tollgate::receipt::new_charge_id;
 
-/// The number of sweep periods for which a lease keeps units, if units are used as fast as since
-/// the last sweep.
+/// The number of sweep periods for which a lease keeps units. The usage since the last sweep gives
+/// the expected usage in these periods.
 const HISTORY_SWEEPS: u64 = 4;
 
 /// The number of sweeps without a charge after which an entry is removed.
@@ -30,7 +30,7 @@ pub(super) struct LeaseSubject {
 /// The result of an attempt to take a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseOutcome {
-    /// The lease has units.
+    /// The lease has units now.
     Taken,
     /// No units were leased: each charge is sent to the store.
     Refused,
@@ -47,33 +47,33 @@ pub(super) type LeaseReceiver = watch::Receiver<Option<LeaseOutcome>>;
 
 /// The units that a node has leased for one limit and subject, in one window or block.
 ///
-/// The store has counted the `unused` units at `position`, and no other node uses them. A position
-/// identifies a window or block. Units are added only if the store counted them at the same
-/// position: units charged for the lease, and refunds through this node of charges that it had made
-/// there (`own`).
+/// The store has counted the `unused` units at `position`, and no other node uses these units. A
+/// position identifies a window or block. Units are added only if the store counted them at the
+/// same position: units charged for the lease, and refunds through this node of charges that this
+/// node had made at the position (`own`).
 pub(super) struct LeaseEntry {
     pub(super) account: Arc<LeaseSubject>,
     position: ChargePosition,
     span: LeaseSpan,
     unused: u64,
-    /// The previous position and the units that were left unused there. The store counts them at
-    /// that position until they are refunded.
+    /// The previous position, and the units that were left unused at that position. The store
+    /// counts these units at the previous position until they are refunded.
     former: (ChargePosition, u64),
     /// The usage in the store's last answer, including all unused units.
     used: u64,
-    /// The number of store answers received. It shows whether another answer arrived between a call
-    /// and its own answer.
+    /// The number of store answers received. A comparison of two values shows whether another
+    /// answer arrived while a call was in flight.
     heard: ReplyCount,
     /// The usage at the current position when the entry was created, without the units in `own`.
     before: u64,
     /// The units that were admitted through this node at the current position and not refunded. A
-    /// lease is taken only if this is not zero, so a lease never opens a window that no charge
-    /// would have opened.
+    /// lease is taken only if this number is not zero, so a lease never opens a window that no
+    /// charge would have opened.
     own: u64,
-    /// The units of the next lease.
+    /// The number of units of the next lease.
     size: u64,
     taken_at: Option<Timestamp>,
-    /// Units used since the last sweep.
+    /// The number of units used since the last sweep.
     spent: u64,
     quiet: u8,
     pub(super) seen: Timestamp,
@@ -81,8 +81,7 @@ pub(super) struct LeaseEntry {
 }
 
 impl LeaseEntry {
-    /// Creates the entry after a charge of `cost` that the store admitted at `now` with this
-    /// reading.
+    /// Creates the entry after the store admitted a charge of `cost` at `now` with this reading.
     pub(super) fn of(
         account: LeaseSubject,
         reading: &Reading,
@@ -109,13 +108,13 @@ impl LeaseEntry {
         })
     }
 
-    /// Returns whether the entry is for exactly this definition of the limit. Under another
-    /// definition, the same position means another window or block.
+    /// Returns whether the entry belongs to exactly this definition of the limit. Under another
+    /// definition, the same position identifies another window or block.
     pub(super) fn is_of(&self, limit: &Limit) -> bool {
         self.account.limit.algorithm() == limit.algorithm()
     }
 
-    /// Applies `operation` to the lease; returns `None` if the operation must be sent to the store.
+    /// Applies `operation` to the lease. Returns `None` if the operation must be sent to the store.
     pub(super) fn answer(
         &mut self,
         operation: Operation,
@@ -143,16 +142,16 @@ impl LeaseEntry {
     }
 
     /// Returns whether the lease covers `cost` and, as far as this node knows, the remaining units
-    /// of the limit are enough for two such charges. Charges close to the limit are decided by the
-    /// store, which knows the whole usage.
+    /// of the limit are enough for two charges of this cost. Charges close to the limit are decided
+    /// by the store, which has counted the whole usage.
     fn covers(&self, cost: Cost) -> bool {
         let told = self.used.saturating_sub(self.unused);
         let left = self.account.limit.capacity().saturating_sub(told);
         cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
     }
 
-    /// Adds refunded units of this node's own charges to the lease, if the lease stays within its
-    /// maximum.
+    /// Adds refunded units of this node's own charges to the lease. Does nothing if the lease would
+    /// exceed its maximum.
     fn restore_units(
         &mut self,
         cost: Cost,
@@ -196,7 +195,7 @@ impl LeaseEntry {
         Some(self.reading())
     }
 
-    /// Returns the units to take at `now` so the lease covers `cost`.
+    /// Returns the number of units that a lease must take at `now` to cover `cost`.
     ///
     /// Returns `None` if the lease would be too small a part of the remaining units, or if the
     /// current position is unknown.
@@ -225,22 +224,23 @@ impl LeaseEntry {
 
     /// Updates the usage from the store's answer to a call that was sent at `asked`.
     ///
-    /// Answers to concurrent calls arrive in any order, so the last may be an older one. In that
-    /// case, the usage is at least what is certainly [counted](Self::counted).
+    /// Answers to concurrent calls arrive in any order, so the last answer may be out of date. In
+    /// that case, the usage is at least the certainly [counted](Self::counted) units.
     fn observe_reply(&mut self, used: u64, asked: Option<ReplyCount>) {
         let is_last = asked == Some(self.heard);
         self.heard.0 = self.heard.0.wrapping_add(1);
         self.used = if is_last { used } else { used.max(self.counted()) };
     }
 
-    /// Returns the units that the store has certainly counted: those from before this entry, those
-    /// that were admitted through this node, and its unused units.
+    /// Returns the units that the store has certainly counted: the units from before this entry,
+    /// the units that were admitted through this node, and the unused units of the lease.
     const fn counted(&self) -> u64 {
         self.before.saturating_add(self.own).saturating_add(self.unused)
     }
 
     /// Processes the store's answer to the charge of `units` for the next lease. The second value
-    /// is `true` if the units were charged at another position and must be refunded there.
+    /// is `true` if the units were charged at another position and must be refunded at that
+    /// position.
     pub(super) fn finish(
         &mut self,
         units: u64,
@@ -291,8 +291,8 @@ impl LeaseEntry {
             (self.position, self.span, self.own) = (reading.position, span, 0);
             self.before = reading.used.saturating_sub(admitted.get());
         } else if reading.used <= self.before {
-            // The store counted the charge before this entry was created, and the answer to the
-            // charge arrived after that.
+            // The store counted the charge before this entry was created, but the answer to the
+            // charge arrived later.
             self.before = self.before.saturating_sub(admitted.get());
         }
         self.own = self.own.saturating_add(admitted.get());
@@ -306,9 +306,9 @@ impl LeaseEntry {
         self.seen = self.seen.max(now);
     }
 
-    /// Closes the lease because the current position is unknown: the units that are still unused
-    /// are not used any more. If their window has ended, they are void. If only a block has ended,
-    /// they count for the rest of the window and are refunded.
+    /// Closes the lease because the current position is unknown. The unused units are not used any
+    /// more. If their window has ended, the units are void. If only a block has ended, the units
+    /// count for the rest of the window and are refunded.
     fn close(&mut self) {
         if self.unused > 0 {
             self.former = (self.position, self.unused);
@@ -340,9 +340,9 @@ impl LeaseEntry {
         if counts { self.give(self.unused) } else { None }
     }
 
-    /// Returns a refund of the unused units at the previous position or, if there are none, of the
-    /// unused units that exceed the usage of [`HISTORY_SWEEPS`] sweep periods. Called at each
-    /// sweep.
+    /// Returns a refund of unused units. Units that are unused at the previous position are
+    /// refunded first. If the previous position has no unused units, the refund contains the unused
+    /// units that exceed the usage of [`HISTORY_SWEEPS`] sweep periods. Called at each sweep.
     pub(super) fn surplus(&mut self) -> Option<Operation> {
         let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
         self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };
@@ -358,7 +358,7 @@ impl LeaseEntry {
         self.give(units)
     }
 
-    /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has nothing to
+    /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has no units to
     /// refund.
     pub(super) fn is_abandoned(&self) -> bool {
         let is_empty = self.unused == 0 && self.former.1 == 0;
@@ -375,7 +375,7 @@ impl LeaseEntry {
     }
 }
 
-/// Returns the refund of unused units.
+/// Returns the operation that refunds `units` unused units at `position`.
 fn refunded(units: u64, position: ChargePosition) -> Operation {
     let (cost, id) = (Cost::up_to(units), new_charge_id());
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }

@@ -11,7 +11,7 @@ use tollgate_core::{Millis, Store, Timestamp};
 use super::{QuotaLease, Shared};
 
 /// The time between two sweeps. Units that were not used between two sweeps are refunded at the
-/// second of them, so units are idle for less than twice this time.
+/// second sweep, so units are idle for less than twice this time.
 pub const SWEEP_PERIOD: Duration = Duration::from_millis(250);
 
 /// The maximum number of limits and subjects refunded in one sweep.
@@ -27,8 +27,8 @@ pub struct Sweeper {
 impl<S: Store + 'static> QuotaLease<S> {
     /// Starts a task that every [`SWEEP_PERIOD`] refunds leased units that were not used recently.
     ///
-    /// Refunds use the time of the last charge plus the time passed since then. Needs a tokio
-    /// runtime with a timer.
+    /// The time of a refund is the time of the last charge plus the time passed since that charge.
+    /// Needs a tokio runtime with a timer.
     ///
     /// # Panics
     /// Outside of a tokio runtime.
@@ -37,13 +37,13 @@ impl<S: Store + 'static> QuotaLease<S> {
         Sweeper { task }
     }
 
-    /// Sweeps once: refunds the unused units that exceed the usage of the next few sweep periods,
-    /// for at most [`MAX_REFUNDS_PER_SWEEP`] limits and subjects.
+    /// Sweeps once. The sweep refunds the unused units that exceed the expected usage in the next
+    /// few sweep periods, for at most [`MAX_REFUNDS_PER_SWEEP`] limits and subjects.
     pub async fn sweep(&self, now: Timestamp) {
         self.shared.sweep(now).await;
     }
 
-    /// Refunds all unused units. Call it before the process ends.
+    /// Refunds all unused units. Call this function before the process ends.
     pub async fn refund_all(&self, now: Timestamp) {
         let unused = self.shared.table.everything(now);
         // If the store does not accept a refund, the units are counted as lost and stay used until
@@ -66,8 +66,8 @@ async fn sweep<S: Store + 'static>(leases: Weak<Shared<S>>) {
     loop {
         ticks.tick().await;
         let Some(shared) = leases.upgrade() else { return };
-        // This task cannot read the clock that dated the charges, which may be another machine's
-        // clock.
+        // This task cannot read the clock that gave the times of the charges, which may be another
+        // machine's clock.
         let latest = shared.table.latest();
         if latest > heard.0 {
             heard = (latest, Instant::now());

@@ -15,7 +15,7 @@ use super::config::{HOT_WINDOW, LeaseConfig};
 use super::entry::{LeaseEntry, LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
 use crate::bounded_cache::{BoundedCache, EvictionPriority, Key};
 
-/// The number of parts of the table, each with its own lock.
+/// The number of segments of the table. Each segment has its own lock.
 const SHARDS: usize = 16;
 
 /// The maximum length in bytes of a subject with a lease. This length bounds the table's size in
@@ -42,15 +42,15 @@ struct ChargeRate {
 }
 
 impl EvictionPriority for ChargeRate {
-    /// Keeps the most recent entries.
+    /// Evicts the oldest entry first.
     fn eviction_priority(&self, _now: Timestamp) -> u64 {
         self.since.as_millis()
     }
 }
 
-/// The step that a caller takes before a charge that the lease does not cover.
+/// The action of a caller before a charge that the lease does not cover.
 pub(super) enum LeaseStep {
-    /// No step: the charge is covered or must be sent to the store.
+    /// No action. The lease covers the charge, or the charge must be sent to the store.
     Nothing,
     /// Wait for another caller that is taking a lease.
     Wait(LeaseReceiver),
@@ -87,7 +87,7 @@ impl Table {
         self.shards.iter().map(|shard| shard.lock().len()).sum()
     }
 
-    /// Applies `charge` to the lease of its limit and subject; returns `None` if the charge must be
+    /// Applies `charge` to the lease of its limit and subject. Returns `None` if the charge must be
     /// sent to the store.
     #[inline]
     pub(super) fn answer(&self, now: Timestamp, charge: &Charge<'_>) -> Option<Reading> {
@@ -103,12 +103,12 @@ impl Table {
         self.on(charge, |entry| entry.undo_take(charge.operation.cost(), position))?
     }
 
-    /// Returns the step that the caller takes before `charge` at `now`. Only one caller at a time
-    /// takes a lease for a limit and subject.
+    /// Returns the action of the caller before `charge` at `now`. Only one caller at a time takes a
+    /// lease for a limit and subject.
     pub(super) fn begin(&self, now: Timestamp, charge: &Charge<'_>) -> LeaseStep {
         let Operation::Charge { cost, .. } = charge.operation else { return LeaseStep::Nothing };
         let begun = self.on(charge, |entry| {
-            // If the task that takes the lease ended without a result, the attempt is over.
+            // If the task that takes the lease ended without a result, the attempt counts as ended.
             entry.turn.take_if(|turn| turn.has_changed().is_err());
             if let Some(turn) = &entry.turn {
                 return LeaseStep::Wait(turn.clone());
@@ -149,7 +149,7 @@ impl Table {
                 Err(error) => (LeaseOutcome::Failed(*error), false),
             })
         });
-        // If the entry was removed by a reset, the store has discarded these units too.
+        // If a reset removed the entry, the store has discarded these units too.
         ended.flatten().unwrap_or((LeaseOutcome::Refused, false))
     }
 
@@ -158,8 +158,8 @@ impl Table {
         self.on(charge, |entry| entry.replies())
     }
 
-    /// Processes the store's answer to `charge`. `asked` counts the answers that had arrived when
-    /// the charge was sent. `admitted` is the cost that the store charged.
+    /// Processes the store's answer to `charge`. `asked` is the number of answers that had arrived
+    /// when the charge was sent. `admitted` is the cost that the store charged.
     pub(super) fn learn(
         &self,
         now: Timestamp,
@@ -215,15 +215,15 @@ impl Table {
         self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
     }
 
-    /// Removes the lease of the limit and subject of `charge`, because the store has reset the
-    /// state of both.
+    /// Removes the lease of the limit and subject of `charge`, because the store has reset their
+    /// state.
     pub(super) fn forget(&self, charge: &Charge<'_>) {
         let key = self.warm.key(charge);
         self.shard(key).lock().remove(&key);
     }
 
-    /// Returns refunds of the units beyond recent usage, for at most `most` limits and subjects, in
-    /// the order of limits and subjects. Removes entries without recent charges.
+    /// Returns refunds of the unused units that exceed the recent usage, for at most `most` limits
+    /// and subjects, in the order of limits and subjects. Removes entries without recent charges.
     pub(super) fn surplus(&self, most: usize) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -262,7 +262,8 @@ impl Table {
         self.shards.iter().map(of_shard).max().unwrap_or_default()
     }
 
-    /// Runs `with` on the entry of the limit and subject of `charge`, if there is one.
+    /// Runs `with` on the entry of the limit and subject of `charge`. Returns `None` if there is no
+    /// entry.
     #[inline]
     fn on<T>(&self, charge: &Charge<'_>, with: impl FnOnce(&mut LeaseEntry) -> T) -> Option<T> {
         if charge.limit.mode() == LimitMode::Exact {
@@ -278,7 +279,7 @@ impl Table {
     }
 }
 
-/// Sorts refunds by limit and subject, because the order of the table changes with every process.
+/// Sorts refunds by limit and subject, because each process has the table in another order.
 fn sort(refunds: &mut [LeaseRefund]) {
     refunds.sort_by(|(one, _), (other, _)| {
         let key = |of: &LeaseSubject| of.limit.state_digest();

@@ -1,5 +1,5 @@
-//! The dual-write phase: the old owners decide, and admitted charges are also made at the new
-//! owners.
+//! The dual-write phase, in which the old owners decide, and admitted charges are also made at the
+//! new owners.
 
 use std::sync::atomic::Ordering;
 
@@ -13,8 +13,8 @@ use super::{Phase, Rebalance};
 use crate::join::join_pair;
 
 impl<S: CellTransfer + 'static> Rebalance<S> {
-    /// Applies `charges` at the old owners, and those of `moving` that are admitted at the new
-    /// owners too.
+    /// Applies `charges` at the old owners. Also applies the admitted charges among `moving` at the
+    /// new owners.
     ///
     /// The call fails if an old owner does not answer, or if a new owner does not answer a reset.
     /// If the future is dropped before both owners have answered, the next decision on the moving
@@ -78,8 +78,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         Ok(readings)
     }
 
-    /// For refused and read-only calls: replaces each reading by the new owner's reading if the new
-    /// owner has counted more.
+    /// Replaces the readings of refused and read-only calls: each reading becomes the new owner's
+    /// reading if the new owner has counted more.
     async fn peek_both(
         &self,
         now: Timestamp,
@@ -100,8 +100,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
     }
 
-    /// Refunds `at_old` at the old owners and `at_new` at the new owners: the units above a
-    /// reservation that a settlement charged at one owner and not at the other.
+    /// Refunds units that a settlement charged at one owner and not at the other owner, above the
+    /// reservation. Refunds `at_old` at the old owners and `at_new` at the new owners.
     async fn refund_surplus(
         &self,
         now: Timestamp,
@@ -116,7 +116,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         old.and(new).map(drop)
     }
 
-    /// Joins the cells of both owners, so both continue in the same windows with the same
+    /// Joins the cells of both owners. Both owners then continue in the same windows with the same
     /// reservations. An owner without a record of the reservation could not release the reserved
     /// units.
     async fn reconcile(&self, now: Timestamp, places: &[CellKey<'_>]) -> Result<(), StoreError> {
@@ -153,7 +153,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
         let refunded = self.before().apply(now, &refunds).await?;
         for (place, after) in places.into_iter().zip(refunded.iter()) {
-            // The returned status is the status after the refund, at which the charge would fit
+            // The returned status is the status after the refund. The charge would fit this status
             // again.
             let taken = &mut readings[place];
             *taken = Reading {
@@ -168,16 +168,16 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// A guard for charges that the old owner may have counted and the new owner not. If the guard is
-/// dropped without a call of [`ends`](Self::ends), the charges are counted as diverged, and their
-/// cells are transferred again.
+/// A guard for charges that the old owner may have counted and the new owner may not have counted.
+/// If the guard is dropped without a call of [`ends`](Self::ends), the charges are counted as
+/// diverged, and their cells are transferred again.
 struct Divergence<'a, S> {
     rebalance: &'a Rebalance<S>,
     charges: &'a [Charge<'a>],
 }
 
 impl<S> Divergence<'_, S> {
-    /// Marks both owners as consistent.
+    /// Marks the charges as counted by both owners.
     fn ends(mut self) {
         self.charges = &[];
     }
@@ -201,15 +201,15 @@ enum Owner {
     Same,
 }
 
-/// Returns the operation that undoes `charge` at the owner that admitted it, after another owner
-/// refused. `reading` is the admitting owner's reading of the charge.
+/// Returns the operation that undoes `charge` at the owner that admitted the charge, after another
+/// owner refused. `reading` is the admitting owner's reading of the charge.
 fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
     let (cost, _) = charge.operation.as_charge()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
         return None;
     }
-    // If this owner has counted nothing but the charge, the charge opened the window, and a reset
-    // removes it. Nothing is lost if the subject moves, because the owner that refused has the
+    // If this owner has counted only this charge, the charge opened the window, and a reset removes
+    // the window. Nothing is lost if the subject moves, because the owner that refused has the
     // whole usage. A subject that does not move has its usage at one owner only.
     if owner == Owner::Moved && reading.used == cost.get() {
         return Some(Operation::Reset);
@@ -217,9 +217,9 @@ fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Opera
     charge.operation.inverse(reading.position)
 }
 
-/// Returns refunds for the old owners and for the new ones. A settlement above its reservation may
-/// charge units at one owner for which the other owner, with more usage, has no room. The refunds
-/// return these units.
+/// Returns refunds for the old owners and refunds for the new owners. A settlement above its
+/// reservation may charge units at one owner for which the other owner, with more usage, has no
+/// room. The refunds return these units.
 fn surplus<'a>(
     told: &[Charge<'a>],
     moving: &[usize],
@@ -248,8 +248,8 @@ fn surplus<'a>(
     (at_old, at_new)
 }
 
-/// Merges both owners' readings of admitted charges. Returns the limits and subjects for which each
-/// owner opened its own window.
+/// Merges both owners' readings of admitted charges. Returns the limits and subjects for which both
+/// owners opened different windows.
 fn merge_readings<'a>(
     now: Timestamp,
     told: &[Charge<'a>],
@@ -282,9 +282,9 @@ fn merge_readings<'a>(
     apart
 }
 
-/// If each owner opened a fixed window of its own, returns the earlier of the two windows, in which
-/// both owners continue. A node that calls only one owner opened the earlier window, and that
-/// node's clients were sent its end.
+/// If each owner opened a fixed window of its own, returns the earlier of the two windows. Both
+/// owners continue in the earlier window. A node that calls only one owner opened this window, and
+/// that node's clients were sent the end of this window.
 fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {
     let is_taken = charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK);
     let is_fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
@@ -296,8 +296,8 @@ fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Optio
     Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
 }
 
-/// Returns whether `one` has counted more than `other`. Either owner may have counted more, but
-/// nodes that use only the old map and nodes in cutover never run at the same time.
+/// Returns whether `one` has counted more than `other`. Each of the two owners may have counted
+/// more, but nodes that use only the old map and nodes in cutover never run at the same time.
 fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     if one.used != other.used {
         return one.used > other.used;
@@ -316,13 +316,13 @@ fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
             is_open(one) && (!is_open(other) || one.full_reset_at < other.full_reset_at)
         }
         // Usage is reported in whole units, so usage that declines gradually can differ by less
-        // than a unit.
+        // than one unit.
         _ => (one.full_reset_at, one.fits_again) > (other.full_reset_at, other.fits_again),
     }
 }
 
 /// Returns whether `charge` settles, extends or renews a reservation or permit that only the owner
-/// with the reading `one` had.
+/// with the reading `one` had. `other` is the reading of the other owner.
 fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     let asks_for_hold = matches!(
         charge.operation,
@@ -331,7 +331,7 @@ fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     asks_for_hold && one.admission == Admission::Now && other.admission != Admission::Now
 }
 
-/// Returns the charge as a peek.
+/// Returns a peek with the limit, the subject and the cost of `charge`.
 fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
     match charge.operation {
         Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {

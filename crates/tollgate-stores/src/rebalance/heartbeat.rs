@@ -1,4 +1,5 @@
-//! Heartbeats that the nodes write to the shards to publish which shard map they use.
+//! Heartbeats by which each node publishes its shard map. The nodes write the heartbeats to the
+//! shards.
 
 use tollgate_core::algo::Concurrency;
 use tollgate_core::{
@@ -9,7 +10,8 @@ use tollgate_core::{
 use crate::sharded::MapVersion;
 use tollgate::hash_key::HashKey;
 
-/// The time after its last heartbeat when a node no longer counts as using any map.
+/// The time after which a heartbeat expires. A node without a newer heartbeat no longer counts as
+/// using any map.
 pub const HEARTBEAT_TTL: Millis = Millis::from_secs(10);
 
 /// The maximum number of nodes that are counted.
@@ -17,8 +19,8 @@ const MAX_NODES: u64 = 10_000;
 
 /// A heartbeat that publishes the node's shard map and counts the nodes with each map.
 ///
-/// A heartbeat is a permit on the map's version, stored in the shards like any other permit: each
-/// beat renews it, and it expires if the node dies.
+/// A heartbeat is a permit on the map's version, stored in the shards like any other permit. Each
+/// [`beat`](Self::beat) renews the permit, and the permit expires if the node dies.
 #[derive(Debug)]
 pub struct Heartbeat {
     limit: Limit,
@@ -29,16 +31,16 @@ pub struct Heartbeat {
 /// The numbers of nodes that one shard counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatCounts {
-    /// Nodes that use this node's map, including itself.
+    /// The number of nodes that use this node's map. This node is included.
     pub alike: u64,
-    /// Nodes that use the map `other`, an argument of [`Heartbeat::beat`].
+    /// The number of nodes that use the map `other`, an argument of [`Heartbeat::beat`].
     pub asked: u64,
-    /// Nodes that use any map.
+    /// The number of nodes that use any map.
     pub all: u64,
 }
 
 impl Heartbeat {
-    /// Creates the heartbeat of `node`, an id that is unique to the node.
+    /// Creates the heartbeat of the node with the id `node`. No other node may have the same id.
     ///
     /// # Errors
     /// None in practice: the limit of the permits is well formed.
@@ -50,8 +52,9 @@ impl Heartbeat {
     /// Publishes at `shard` that this node uses the map `own`, and counts the nodes that use `own`,
     /// `other` and any map. Call this function again well within [`HEARTBEAT_TTL`].
     ///
-    /// Nodes that send heartbeats at the same time are not mistaken for nodes with a third map: a
-    /// node publishes its map before it is counted in `all`, and the maps are counted after `all`.
+    /// A node that sends its heartbeat at the same time does not count as a node with a third map.
+    /// A node publishes its map before `all` counts the node, and this function counts the maps
+    /// after `all`.
     ///
     /// # Errors
     /// The error of the shard. The maps of the nodes are then unknown.
@@ -76,8 +79,8 @@ impl Heartbeat {
         };
         let (own, other, any) =
             (self.subject(&own.to_string()), self.subject(&other.to_string()), self.subject("any"));
-        // Each subject has its own call: the subjects may belong to different shards, and a full
-        // shard must not block the others.
+        // Each subject has its own call, because the subjects may belong to different shards, and a
+        // full shard must not block the other shards.
         let count = async |subject, operation| {
             let readings =
                 shard.apply(now, &[Charge { limit: &self.limit, subject, operation }]).await?;

@@ -1,4 +1,5 @@
-//! Differences between the answers of two stores, counted by kind, with examples.
+//! Differences between the answers of two stores. Each kind of difference is counted, and some
+//! differences are kept as examples.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -10,31 +11,31 @@ use tollgate_core::{Admission, Charge, Operation, Reading, Readings, Timestamp};
 /// The number of recent differences that are kept as examples.
 pub const MAX_EXAMPLES: usize = 32;
 
-/// Counts of comparisons and differences.
+/// The counts of comparisons and of differences between the two stores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Differences {
-    /// Charges that both stores answered.
+    /// The number of charges that both stores answered.
     pub compared: u64,
-    /// Compared charges that only one of the stores admitted.
+    /// The number of compared charges that only one of the stores admitted.
     pub decision: u64,
-    /// Compared charges with the same decision and different numbers of remaining units.
+    /// The number of compared charges with the same decision and different remaining units.
     pub remaining: u64,
-    /// Compared charges with the same decision and the same remaining units, and different reset
-    /// times.
+    /// The number of compared charges with the same decision and the same remaining units, but
+    /// different reset times.
     pub reset: u64,
-    /// Calls that the shadow store did not answer.
+    /// The number of calls that the shadow store did not answer.
     pub unanswered: u64,
-    /// Calls that were not sent to the shadow store because its queue was full.
+    /// The number of calls that were not sent to the shadow store because its queue was full.
     pub skipped: u64,
-    /// Refunds that could not be sent to the shadow store, because it did not admit the charge or
-    /// because the record of the charge was evicted.
+    /// The number of refunds that could not be sent to the shadow store, because it did not admit
+    /// the charge or because the record of the charge was evicted.
     pub uncomparable: u64,
-    /// The latest differences, the oldest first.
+    /// The latest differences as examples. The oldest difference is the first.
     pub examples: Vec<Difference>,
 }
 
-/// The kind of a difference, the most serious first.
+/// The kinds of differences. The most serious kind is the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
@@ -71,14 +72,14 @@ pub struct Difference {
     pub shadow: ComparedAnswer,
 }
 
-/// The compared part of an answer.
+/// The compared fields of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedAnswer {
-    /// Whether and when the charge fits.
+    /// Whether the charge fits, or when it will fit.
     pub admission: Admission,
-    /// The units in use.
+    /// The used units of the limit.
     pub used: u64,
-    /// The time of the full reset.
+    /// The time at which all units of the limit are free again.
     pub full_reset_at: Timestamp,
 }
 
@@ -107,7 +108,7 @@ impl ComparedAnswer {
     }
 }
 
-/// The live counts.
+/// The counters behind [`Differences`], which are updated while the store is in use.
 #[derive(Debug, Default)]
 pub(super) struct Comparison {
     compared: AtomicU64,

@@ -12,10 +12,10 @@ use tollgate_core::{
 use super::difference::Comparison;
 use crate::owned_charge::OwnedCharge;
 
-/// The maximum number of charges in each queue whose positions are kept for later refunds.
+/// The maximum number of charges in each queue for which the position is kept for later refunds.
 const MAX_CHARGES: usize = 4_096;
 
-/// A call with the store's answer.
+/// A call on both stores, with the deciding store's answer.
 #[derive(Debug)]
 pub(super) struct ShadowCall {
     pub(super) now: Timestamp,
@@ -47,7 +47,7 @@ pub(super) async fn run<S: Store>(
     }
 }
 
-/// Returns whether the shadow store itself decided, and not a fallback.
+/// Returns whether the shadow store itself made the decision, and not a fallback.
 fn is_its_own(readings: &Readings) -> bool {
     match readings.source() {
         DecisionSource::Store | DecisionSource::DenyCache => true,
@@ -85,8 +85,8 @@ impl ShadowPositions {
         }
     }
 
-    /// Returns `charge` with the shadow store's own position, or `None` if that position is not
-    /// known.
+    /// Returns `charge` with the position of the shadow store's own charge, or `None` if that
+    /// position is not known.
     fn own<'a>(&self, charge: Charge<'a>) -> Option<Charge<'a>> {
         let mut operation = charge.operation;
         let (Operation::Refund { position, id, .. }

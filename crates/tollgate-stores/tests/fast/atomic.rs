@@ -31,7 +31,7 @@ pub(crate) fn over<S: Store>(stores: impl IntoIterator<Item = S>) -> Atomic<Shar
     Atomic::new(sharded(stores))
 }
 
-/// Returns two shards, and for each a user that it owns.
+/// Returns a store over two shards, and for each shard a user that belongs to the shard.
 pub(crate) fn two_faulty() -> (Atomic<Sharded<Faulty>>, [u64; 2]) {
     let store = over([Faulty::new(), Faulty::new()]);
     let at_home = |name: &str| {
@@ -60,7 +60,8 @@ proptest! {
         trace in calls(6, 3),
         fail in prop::collection::vec(any::<bool>(), 200),
     ) {
-        // The limit that counts refusals is left out: a failed call has already counted one.
+        // The limit that counts refusals is left out, because a failed call has already counted one
+        // refusal.
         let limits = &of_every_kind(4)[..6];
         let (sharded, single) = (over([Faulty::new(), Faulty::new()]), Memory::default());
         let mut fail = fail.into_iter().cycle();
@@ -74,7 +75,7 @@ proptest! {
                     prop_assert_eq!(answer.unwrap_err(), StoreError::Unavailable);
                     return Ok(());
                 }
-                // The failing shard received no call of it; consume the fault with a peek.
+                // The failing shard received no call. A peek consumes the fault that is still set.
                 let whole = single.apply_now(now, charges).unwrap();
                 prop_assert_eq!(told(&answer.unwrap()), told(&whole));
                 let peek = [charge(&limits[0], charges[0].subject, take(0, 0))];

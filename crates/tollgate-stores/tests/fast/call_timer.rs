@@ -1,4 +1,4 @@
-//! Durations of calls.
+//! Measured durations of calls.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -12,8 +12,8 @@ use crate::atomic::two_faulty;
 use crate::faulty::Trouble;
 use crate::setup::{NOW, ask, at_once, charge, fixed, take, until, user};
 
-/// Cancels a caller while the second shard, which has `quota` units, is slow. Finally both shards
-/// have charged `units` of the call.
+/// Cancels a caller while the second shard, with a quota of `quota` units, is slow. Asserts that
+/// both shards have charged `units` of the call at the end.
 async fn leaves(quota: u64, units: u64) {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
@@ -27,7 +27,7 @@ async fn leaves(quota: u64, units: u64) {
     assert_eq!(used(&wide, &one), 2, "held while the other shard is awaited");
     assert_eq!(used(&narrow, &two), 0);
     gate.add_permits(1);
-    // The call continues by itself.
+    // The call continues without its caller.
     until(|| used(&wide, &one) == units && used(&narrow, &two) == units).await;
 }
 

@@ -26,7 +26,8 @@ fn troubles() -> impl Strategy<Value = Vec<Trouble>> {
     prop::collection::vec(trouble, 300)
 }
 
-/// The units that were admitted and not refunded, for each limit, user and calendar window.
+/// The units that were admitted and not refunded. The key is the limit, the user and the calendar
+/// window.
 #[derive(Default)]
 struct History {
     admitted: HashMap<(String, Vec<u8>, u64), u64>,
@@ -74,7 +75,7 @@ impl History {
         Ok(())
     }
 
-    /// Redeems one receipt.
+    /// Redeems a receipt.
     fn give_back(
         &mut self,
         store: &impl Store,
@@ -91,7 +92,7 @@ impl History {
         let refunded = match at_once(store.apply(now, &charges)) {
             Ok(readings) => readings[0].refunded,
             // The result is unknown. If the refund was executed, other requests may have used the
-            // units since.
+            // units since the refund.
             Err(_) if window(now) == receipt.window => receipt.cost,
             Err(_) => 0,
         };

@@ -1,4 +1,4 @@
-//! The conformance suite of all stores, with every wrapper and with nested wrappers.
+//! Runs the conformance suite of all stores on every wrapper and on nested wrappers.
 
 use std::num::NonZeroU32;
 

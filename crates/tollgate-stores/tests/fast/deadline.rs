@@ -1,4 +1,4 @@
-//! Answers by the deadline.
+//! Tests that every answer arrives by the deadline.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Refusals without a store call: exact if they claim it, otherwise late by at most the stated
-//! time.
+//! Refusals without a store call. A refusal is exact if its mode guarantees that, and late by at
+//! most the stated time in every other mode.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

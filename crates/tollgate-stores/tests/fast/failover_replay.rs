@@ -1,4 +1,5 @@
-//! Charges that a failover loses are replayed by the nodes that had received their answers.
+//! Tests that nodes replay the charges that a failover loses, if the nodes had received the answers
+//! to these charges.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -248,7 +249,7 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     assert_eq!(used, 11);
 }
 
-/// Polls `future` once, and asserts that it waits.
+/// Polls `future` once, and asserts that the future waits.
 async fn waits(mut future: Pin<&mut impl Future>) {
     poll_fn(|context| {
         assert!(future.as_mut().poll(context).is_pending(), "it does not wait");
@@ -280,7 +281,7 @@ async fn a_last_word_that_comes_while_others_repair_is_not_lost() {
     assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 12);
 }
 
-/// The answer of a charge arrives after that of a refund, which the store executed later.
+/// The answer of a charge arrives after the answer of a refund that the store executed later.
 #[tokio::test]
 async fn a_late_answer_does_not_undo_a_refund() {
     let (servers, [node]) = nodes();
@@ -341,7 +342,8 @@ fn looks_are_never_held_back() {
 }
 
 proptest! {
-    /// Through one node, no failover is visible, whatever the replica had when replication stopped.
+    /// With a single node, no answer shows a failover, whatever data the replica had when
+    /// replication stopped.
     #[test]
     fn through_one_node_nothing_is_lost(trace in calls(7, 3), cut in 0..100_usize, lag in 1..20_usize) {
         let limits = of_every_kind(6);
@@ -359,7 +361,7 @@ proptest! {
             call += 1;
             let expected = at_once(healthy.apply(now, charges)).unwrap();
             let found = at_once(node.apply(now, charges)).unwrap();
-            // A peek is not held back until the replay.
+            // A peek is not held back until the replay, so its answer may differ.
             if !charges.iter().all(|charge| charge.operation.is_read_only()) {
                 prop_assert_eq!(told(&found), told(&expected), "call {}", call);
             }

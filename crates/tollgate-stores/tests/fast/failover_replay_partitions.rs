@@ -1,4 +1,4 @@
-//! Partitions on several servers, one of which fails over.
+//! Partitions on several servers. One of the servers fails over.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,7 +17,7 @@ use crate::setup::{NOW, ask, charge, fixed, of_every_kind, take, user};
 
 const QUOTA: u64 = 100;
 
-/// Eight partitions; each of two primaries owns every other one.
+/// Eight partitions on two primaries. The partitions alternate between the primaries.
 struct Slots([Promoted; 2]);
 
 impl Slots {
@@ -29,7 +29,8 @@ impl Slots {
         &self.0[partition % 2]
     }
 
-    /// Returns an epoch number that is different for each primary.
+    /// Converts the epoch `history` of the primary at the index `place` to a number that no other
+    /// primary uses.
     fn number(place: usize, history: u64) -> u64 {
         2 * (history + 1) + place as u64
     }
@@ -110,7 +111,7 @@ async fn used(node: &Node, subject: &Subject, limit: &tollgate::model::Limit, id
     ask(node, NOW, limit, subject, take(1, id)).await.unwrap().used
 }
 
-/// Returns how many of `users` the primary at `place` owns.
+/// Returns how many of `users` belong to the primary at the index `place`.
 fn kept(node: &Node, users: u64, place: usize) -> u64 {
     (0..users).filter(|number| node.partitions().partition(&user(*number)) % 2 == place).count()
         as u64
@@ -183,8 +184,8 @@ async fn a_node_that_nobody_asks_repairs_every_primary() {
     }
 }
 
-/// However long the promotion of a replica takes, charges from before the outage are not too old to
-/// be replayed.
+/// The time without a primary does not count towards the age of charges. Charges from before a long
+/// outage are still replayed.
 #[tokio::test]
 async fn the_time_without_a_primary_does_not_count() {
     let agreed_after = Millis::from_secs(20);

@@ -59,7 +59,8 @@ fn what_was_charged_at_one_side_is_refunded_there_only() {
     let here = one(&store, &limit, &subject, take(3, 2));
     assert_eq!((here.used, here.full_reset_at), (5, there.full_reset_at), "the share goes on");
     recovers(&store);
-    // Both sides have a window that ends at the same time: only the position distinguishes them.
+    // The store and the fallback have windows that end at the same time, so only the position
+    // distinguishes the two windows.
     let refunded = one(&store, &limit, &subject, refund(3, 2, here.position));
     assert_eq!(refunded.refunded, 3);
     assert_eq!(one(&store, &limit, &subject, take(0, 3)).used, 2);
@@ -171,7 +172,7 @@ fn a_fallback_in_every_shard_keeps_what_spans_them_whole() {
     assert_eq!(store.unrefunded(), 0);
 }
 
-/// A regression test: the fallback decided on limits charged by name although their rule has
+/// Regression test for a fallback that decided on limits charged by name although their rule has
 /// `on_failure: allow`.
 #[test]
 fn on_failure_allow_holds_for_limits_charged_by_name() {

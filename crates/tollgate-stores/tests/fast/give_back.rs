@@ -15,7 +15,7 @@ pub(crate) enum Deed {
     Take(u64),
     Look(u64),
     Reserve(u64),
-    /// Refunds the charge that was made this many charges before the last one.
+    /// Refunds a charge. The number counts back from the last charge.
     Refund(usize, Deduplication),
     Settle(usize, u64),
     Extend(usize),
@@ -23,7 +23,8 @@ pub(crate) enum Deed {
     Forget,
 }
 
-/// One call: the milliseconds since the previous one, a node, a limit, a user and an operation.
+/// One call: the time in milliseconds since the previous call, a node, a limit, a user and an
+/// operation.
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) later: u64,
@@ -46,7 +47,7 @@ pub(crate) fn steps(users: usize) -> impl Strategy<Value = Vec<Step>> {
         1 => Just(Deed::Forget),
     ];
     let later = prop_oneof![4 => Just(0), 4 => 1..50_u64, 1 => 1_000..30_000_u64];
-    // Few limits, so many calls affect the same one.
+    // There are few limits, so many calls use the same limit.
     let step = (later, 0..4_usize, 0..LIMITS, 0..users, deed);
     let step =
         step.prop_map(|(later, node, limit, user, deed)| Step { later, node, limit, user, deed });
@@ -66,11 +67,11 @@ pub(crate) fn once(trace: &[Step]) -> Vec<Step> {
 
 const LIMITS: usize = 8;
 
-/// The limit with windows that begin with the first request.
+/// The index of the limit with windows that begin with the first request.
 const FIRST: usize = 0;
 
-/// Returns every kind of limit except those that count refusals, with reservations that do not
-/// expire during a trace.
+/// Returns a limit of every algorithm and variant except limits that count refusals. Reservations
+/// on these limits do not expire during a trace.
 pub(crate) fn limits() -> Vec<Limit> {
     let kinds = [fixed("first", 4), in_flight("second", 2)];
     let kinds = kinds.into_iter().chain(of_every_kind(4).into_iter().take(6));
@@ -79,9 +80,10 @@ pub(crate) fn limits() -> Vec<Limit> {
         .map(|limit| match limit.algorithm() {
             // Permits have an expiry of their own.
             Algorithm::Concurrency(_) => limit,
-            // A log in debt drops its oldest entries by itself, and a store without calls does not.
+            // A log in debt drops its oldest entries when it is called. A store that receives no
+            // calls keeps these entries.
             Algorithm::SlidingLog(_) => limit.with_reservation_terms(terms).unwrap(),
-            // With an overdraft, if the kind of limit supports it.
+            // These limits have an overdraft if their algorithm supports one.
             _ => {
                 let in_debt = limit
                     .clone()
@@ -94,7 +96,8 @@ pub(crate) fn limits() -> Vec<Limit> {
     limits
 }
 
-/// An admitted charge, with its positions in the tested store and in the reference memory.
+/// An admitted charge, with its positions in the tested store and in the memory store that is
+/// compared.
 #[derive(Clone, Copy)]
 struct Receipt {
     limit: usize,

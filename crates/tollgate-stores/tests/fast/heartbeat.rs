@@ -1,4 +1,4 @@
-//! Heartbeats: which shard maps the nodes report.
+//! Heartbeats and the shard maps that the nodes publish.
 
 use std::task::{Context, Waker};
 
@@ -14,7 +14,7 @@ fn node(id: u128) -> Heartbeat {
     Heartbeat::new(key(), ChargeId(id)).unwrap()
 }
 
-/// A remote shard: calls of other nodes may run between any two calls.
+/// A remote shard. Between any two calls of a node, the shard may execute calls of other nodes.
 struct Remote<'a>(&'a Memory);
 
 impl Store for Remote<'_> {
@@ -25,8 +25,8 @@ impl Store for Remote<'_> {
 }
 
 proptest! {
-    /// Nodes that report the same map, or one of two, at the same time and in any order of calls.
-    /// No node is counted as one with a third map, whichever node starts or stops.
+    /// Several nodes publish one of two maps at the same time, with their calls in any order. No
+    /// node is counted as a node with a third map, even if nodes start and stop.
     #[test]
     fn nodes_that_attend_at_once_are_of_the_maps_that_they_say(
         turns in prop::collection::vec((0..3_usize, prop_oneof![Just(0), Just(3_300), 1..9_999_u64]), 60),
@@ -43,8 +43,8 @@ proptest! {
         let mut under_way = [const { None }; 3];
         let mut now = NOW;
         for (index, later) in turns {
-            // Concurrent heartbeats have the same start time. A new round starts when all have
-            // ended.
+            // Concurrent heartbeats have the same start time. A new round starts when all
+            // heartbeats of a round have ended.
             if under_way.iter().all(Option::is_none) {
                 now = now.after(Millis::new(later));
             }
@@ -71,7 +71,7 @@ async fn heartbeats_count_nodes_and_forgets_those_that_are_gone() {
     let now = NOW.after(Millis::from_secs(5));
     let told = node(3).beat(shard, now, new, old).await.unwrap();
     assert_eq!(told, HeartbeatCounts { alike: 1, asked: 2, all: 3 });
-    // The second node changes its map; the first one stopped, and its heartbeat expires.
+    // The second node changes its map. The first node stopped, and its heartbeat expires.
     node(2).beat(shard, now, new, old).await.unwrap();
     let later = NOW.after(HEARTBEAT_TTL);
     let told = node(3).beat(shard, later, new, old).await.unwrap();

@@ -1,4 +1,4 @@
-//! The answers to many concurrent threads over several shards, checked as one history.
+//! Many concurrent threads make calls over several shards. The answers are checked as one history.
 
 use std::thread;
 
@@ -17,8 +17,8 @@ use crate::setup::at_once;
 const CALLERS: u64 = 8;
 const SEEDS: u64 = 8;
 
-/// Runs all callers, mostly with calls over several shards, and checks the history. The only
-/// inexact figure is the units that such calls may reserve for a while.
+/// Runs all callers and checks the history. Most calls span several shards. The only tolerance is
+/// for the units that such calls hold until they are refunded.
 fn judge<S: Store + 'static>(
     seed: u64,
     refunds: Refunds,
@@ -61,7 +61,7 @@ fn calls_over_three_shards_are_sound() {
 
 #[test]
 fn calls_over_shards_that_fail_now_and_then_are_sound() {
-    // Where units are refunded often, it depends on the threads whether a limit is reached.
+    // If units are often refunded, the order of the threads determines whether a limit is reached.
     let mut refused = 0;
     for seed in 0..SEEDS {
         for refunds in [Refunds::Never, Refunds::Often] {

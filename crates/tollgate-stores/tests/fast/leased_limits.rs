@@ -1,5 +1,5 @@
-//! Limits with quota leases, together with all other features of a limiter: one node decides as it
-//! does without leases.
+//! Limits with quota leases, together with all other features of a limiter. The decisions of a
+//! single node are the same as without leases.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const WINDOW: Millis = Millis::from_secs(3_600);
 const QUOTA: u64 = 120;
 
-/// A lease after the first charge, of the largest size.
+/// A configuration that takes a lease after the first charge, of the largest size.
 const EAGER: LeaseConfig =
     LeaseConfig { at_most: MAX_LEASE_UNITS, share: NonZeroU64::MIN, hot_after: 1 };
 
@@ -34,7 +34,7 @@ fn fixed(quota: u64) -> Algorithm {
     Algorithm::FixedWindow(FixedWindow::new(quota, WINDOW, Anchor::FirstRequest).unwrap())
 }
 
-/// A limit of each kind, and an exact one, for each user.
+/// Returns a policy with a limit of every algorithm, and with one exact limit, for each user.
 fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
     let limit = |name: &str| Limit::new(name, fixed(QUOTA)).unwrap().with_mode(mode).unwrap();
     let limits = vec![
@@ -54,7 +54,7 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
     Policy::new(vec![user], limits, vec![rule], MatchMode::FirstMatch).unwrap()
 }
 
-/// Returns everything by which a client or an operator could distinguish two decisions.
+/// Returns a text with everything by which a client or an operator could distinguish two decisions.
 fn told(decision: &Decision) -> String {
     let statuses = |evaluation: &tollgate::model::Evaluation| {
         let each = evaluation.statuses.iter().map(|it| {
@@ -70,8 +70,9 @@ fn told(decision: &Decision) -> String {
     format!("{} [{}] {shadow:?} {trials:?}", decision.is_admitted(), statuses(&decision.evaluation))
 }
 
-/// Returns the answers to 400 requests of a busy user and two others, some of which are refunded.
-/// Halfway, the busy user gets another quota, and the leases for the earlier one are refunded.
+/// Returns the answers to 400 requests of a busy user and two other users. Some of the requests are
+/// refunded. After half of the requests, the busy user gets another quota, and the leases for the
+/// earlier quota are refunded.
 async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) -> Vec<String> {
     let mut all = Vec::new();
     for step in 0..400_u64 {

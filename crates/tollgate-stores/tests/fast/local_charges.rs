@@ -1,4 +1,4 @@
-//! The units that the fallback admitted are charged when the store answers again.
+//! Tests that the units that the fallback admitted are charged when the store answers again.
 
 use std::collections::HashSet;
 use std::num::NonZeroU32;
@@ -36,13 +36,13 @@ fn recovers(node: &Node) {
     node.store().usually(Trouble::None);
 }
 
-/// Returns the units that the store counts.
+/// Returns the used units that the store has counted.
 fn used(node: &Node, limit: &Limit, subject: &Subject) -> u64 {
     one(node.store(), limit, subject, take(0, 0)).used
 }
 
-/// Units that nodes admitted during an outage were never charged, so all of them were admitted beyond
-/// the limit.
+/// Guards against units that nodes admitted during an outage and never charged. All of these units
+/// would be admitted beyond the limit.
 #[test]
 fn what_a_node_admitted_locally_is_charged_once_when_the_store_returns() {
     for limit in of_every_kind(20) {
@@ -73,7 +73,7 @@ fn calls_for_others_charge_what_was_admitted_locally() {
         one(&node, &limit, &user(number), take(3, 1));
     }
     recovers(&node);
-    // A while after the last attempt that failed.
+    // The failed attempt is long enough ago for another attempt.
     let later = NOW.after(Millis::new(50));
     at_once(ask(&node, later, &limit, &user(99), take(1, 2))).unwrap();
     for number in 1..=9 {
@@ -86,7 +86,7 @@ fn what_the_limit_has_no_room_for_is_counted() {
     let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
     fails(&node);
     one(&node, &limit, &subject, take(8, 1));
-    // Another node charges meanwhile.
+    // Another node charges the same limit and subject.
     recovers(&node);
     one(node.store(), &limit, &subject, take(15, 2));
     let reading = one(&node, &limit, &subject, take(1, 3));
@@ -99,7 +99,7 @@ fn what_the_limit_has_no_room_for_is_counted() {
 #[test]
 fn an_unknown_outcome_is_never_charged_twice() {
     let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
-    // The store charged the call, and its answer was lost.
+    // The store charged the call, but its answer was lost.
     node.store().next([Trouble::Unheard(StoreError::TimedOut)]);
     one(&node, &limit, &subject, take(3, 1));
     assert_eq!(one(&node, &limit, &subject, take(1, 2)).used, 4);
@@ -132,7 +132,7 @@ fn what_was_refunded_or_is_over_is_not_charged() {
     assert_eq!(reading.used, 1, "its window is over");
 }
 
-/// A store of two shards, of which one may be down.
+/// A store of two shards, one of which may be down.
 struct TwoShards {
     store: Memory,
     /// The subjects of the shard that is down.
@@ -150,7 +150,8 @@ impl Store for TwoShards {
     }
 }
 
-/// Entries of a shard that stayed down kept those of other shards from being charged.
+/// Guards against entries of a shard that stays down, which would prevent the charges of other
+/// shards' entries.
 #[test]
 fn a_shard_that_stays_down_does_not_keep_others_from_being_charged() {
     const SUBJECTS: u64 = 600;
@@ -191,7 +192,8 @@ fn refusals_that_count_are_charged_too() {
     assert!(one(&node, &limit, &subject, take(1, 7)).used > 4);
 }
 
-/// Regression test: resets differed between nodes during an outage, and the answer did not show it.
+/// Guards against resets that differ between nodes during an outage in answers that do not report
+/// the fallback.
 #[test]
 fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
     let (seen, unseen) = (node(2), node(2));
@@ -240,8 +242,8 @@ impl Store for Slow {
     }
 }
 
-/// Returns a node that admitted 8 units alone, of a limit of which other nodes charged 15 of 20. The
-/// store needs 10 ms for an answer.
+/// Returns a node that admitted 8 units by its fallback, on a limit on which other nodes charged 15
+/// of 20 units. The store needs 10 ms for an answer.
 async fn after_an_outage(limit: &Limit, subject: &Subject) -> Fallback<Slow, LocalShare<Memory>> {
     let share = LocalShare::new(Memory::default(), NonZeroU32::new(2).unwrap());
     let store = Slow { store: Faulty::new(), delay: AtomicU64::new(0) };
@@ -254,7 +256,8 @@ async fn after_an_outage(limit: &Limit, subject: &Subject) -> Fallback<Slow, Loc
     node
 }
 
-/// The first decision on a subject after an outage waited for up to four charges, each for a deadline.
+/// Guards against a first decision after an outage that waits for up to four charges, with a
+/// deadline for each charge.
 #[tokio::test(start_paused = true)]
 async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     let (limit, subject) = (fixed("core", 20), user(1));
@@ -262,13 +265,13 @@ async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     let begun = Instant::now();
     let readings = node.apply(NOW, &[charge(&limit, &subject, take(1, 3))]).await.unwrap();
     assert!(begun.elapsed() <= Duration::from_millis(16), "{:?}", begun.elapsed());
-    // Nothing of the call was sent, so the store is charged with it later.
+    // The call was not sent to the store, so the store is charged for the call later.
     assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
     assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 3, unknown: 5, ..NOTHING });
 }
 
-/// Regression test: units were neither charged nor counted if the caller disconnected while they
-/// were charged.
+/// Guards against units that are neither charged nor counted if the caller disconnects during their
+/// charge.
 #[tokio::test(start_paused = true)]
 async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
     let (limit, subject) = (fixed("core", 20), user(1));
@@ -282,8 +285,9 @@ async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
 const NOTHING: LocalChargeCounts =
     LocalChargeCounts { charged: 0, exceeded: 0, unknown: 0, dropped: 0 };
 
-/// A node's units did not fit the limit while another node held a lease. When the other node returned
-/// it, the store admitted these units too: as many beyond the limit as it had refused before.
+/// A node's units did not fit the limit while another node had a lease. After the other node
+/// refunded its lease, the store also admits these units: as many units beyond the limit as the
+/// store had refused before.
 #[test]
 fn a_lease_that_is_returned_after_an_outage_exceeds_the_limit_by_what_was_refused() {
     let (limit, subject) = (leased(&fixed("core", 100)), user(1));
@@ -305,7 +309,7 @@ fn a_lease_that_is_returned_after_an_outage_exceeds_the_limit_by_what_was_refuse
         total += u64::from(admitted(&by_holder));
     }
     let held = one(&*store, &limit, &subject, take(0, 0)).used - total;
-    // Another node uses up the rest.
+    // Another node uses up the remaining units.
     while admitted(&by_other) {
         total += 1;
     }

@@ -1,4 +1,5 @@
-//! Peeks through the wrappers: sent to the store, never remembered, and never all or nothing.
+//! Peeks through the wrappers. A peek is sent to the store, its answer is not cached, and a peek is
+//! not all or nothing.
 
 use std::num::NonZeroU32;
 
@@ -31,7 +32,7 @@ fn a_look_at_what_was_refused_is_asked_all_the_same() {
         assert_eq!((seen.admission, seen.used), (Admission::At(seen.full_reset_at), 1));
     }
     assert_eq!(store.store().calls(), before + 5);
-    // A peek's refusal is not remembered: a charge that the store would refuse is sent once, too.
+    // The refusal of a peek is not cached. A charge that the store would refuse is also sent once.
     let seen = at_once(ask(&store, NOW, &limit, &user(2), look(2))).unwrap();
     assert_eq!(seen.admission, Admission::Never);
     assert_eq!(

@@ -1,4 +1,5 @@
-//! The wrappers around stores: the guarantees of each, and how much it weakens them.
+//! Tests of the wrappers around stores: the guarantees of each wrapper, and the bounds of its
+//! limitations.
 
 mod atomic;
 mod call_timer;

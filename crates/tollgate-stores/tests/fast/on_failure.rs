@@ -11,8 +11,8 @@ use tollgate_stores::{Fallback, LocalShare};
 use crate::faulty::{Faulty, Trouble};
 use crate::world::{World, field, github, policy, rule, text, window};
 
-/// Returns a policy with one limit of 4, of which one of four nodes has a share of 1, and a rule
-/// for every value of `on_failure`.
+/// Returns a policy with a rule for every value of `on_failure`. All rules use one limit of 4
+/// units, of which each of the four nodes has a share of 1 unit.
 fn strict_and_lenient() -> Policy {
     let named = |path: &str, on_failure| Rule {
         on_failure,
@@ -51,7 +51,7 @@ async fn a_rule_that_allows_lets_everyone_pass_and_reports_nothing() {
         assert_eq!(response.status(), StatusCode::OK);
         assert!(is_told_nothing(&response));
     }
-    // The fallback refunded its own charges.
+    // The fallback refunded the charges that it had made.
     assert_eq!(field(&world.get("/local").await, "x-ratelimit-remaining"), "0");
 }
 
@@ -84,7 +84,7 @@ async fn a_rule_that_decides_locally_holds_to_this_node_s_share() {
 async fn of_several_rules_the_strictest_has_the_word() {
     let world = in_trouble();
     assert_eq!(world.get("/allow/deny").await.status(), StatusCode::SERVICE_UNAVAILABLE);
-    // Two rules on one limit cost two units, more than a share of one has.
+    // Two rules on one limit cost two units, and a share has only one unit.
     assert_eq!(world.get("/allow/local").await.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(world.get("/allow").await.status(), StatusCode::OK);
 }

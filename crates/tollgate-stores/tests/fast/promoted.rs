@@ -12,10 +12,11 @@ use tollgate::model::{
 };
 use tollgate::store::Memory;
 
-/// An action during the release of an epoch.
+/// An action that runs during the release of an epoch.
 type Meanwhile = Box<dyn FnOnce() + Send>;
 
-/// A primary that holds charges back until its epoch is released, as one node sees it.
+/// The primary as one node uses it. The primary holds charges back until the node has released the
+/// current epoch.
 pub(crate) struct Promoted {
     servers: Arc<Servers>,
     released: AtomicU64,
@@ -25,7 +26,7 @@ pub(crate) struct Promoted {
     pub(crate) hangs: AtomicBool,
     /// The number of joined cells.
     pub(crate) joined: AtomicU64,
-    /// A gate: charges are answered once it has a permit for them.
+    /// The permits for answers. If set, each charge waits for a permit before it is answered.
     pub(crate) answers: Mutex<Option<Arc<Semaphore>>>,
     /// The action to run just before the next release.
     pub(crate) before_release: Mutex<Option<Meanwhile>>,
@@ -40,12 +41,12 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Stops replication to the replica.
+    /// Stops the replication to the replica.
     pub(crate) fn cut(&self) {
         self.lags.store(true, Ordering::SeqCst);
     }
 
-    /// Promotes the replica. `follower`, with the same data, becomes its new replica.
+    /// Promotes the replica. `follower` must have the same data and becomes the new replica.
     pub(crate) fn promote(&self, follower: Memory) {
         let promoted = std::mem::replace(&mut *self.replica.lock(), Arc::new(follower));
         *self.primary.lock() = promoted;

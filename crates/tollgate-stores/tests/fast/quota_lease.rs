@@ -15,11 +15,11 @@ use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{NOW, WINDOW, ask, at_once, charge, fixed, refund, take, user};
 
-/// A lease after the first charge, of the largest size.
+/// A configuration that takes a lease after the first charge, of the largest size.
 pub(crate) const EAGER: LeaseConfig =
     LeaseConfig { at_most: MAX_LEASE_UNITS, share: NonZeroU64::MIN, hot_after: 1 };
 
-/// A store that uses leases for every limit that supports them.
+/// A store that converts every limit that supports leases to a leased limit.
 struct AsLeased<S>(S);
 
 impl<S: Store> Store for AsLeased<S> {
@@ -34,7 +34,7 @@ impl<S: Store> Store for AsLeased<S> {
     }
 }
 
-/// Returns the same limit, leased if possible.
+/// Returns the same limit with leases, if the limit supports leases.
 pub(crate) fn leased(limit: &Limit) -> Limit {
     limit.clone().with_mode(LimitMode::Leased).unwrap_or_else(|_| limit.clone())
 }
@@ -62,7 +62,7 @@ fn limits_that_are_not_leased_are_passed_on() {
     assert_eq!((store.counts().decided, store.held(), store.max_unused_units(&limit)), (0, 0, 0));
 }
 
-/// In half a window, a busy limit costs one store call for each of its growing leases.
+/// In half of a window, a busy limit costs one store call for each lease, and the leases grow.
 #[test]
 fn a_hot_limit_costs_the_store_few_calls() {
     let store = QuotaLease::new(Faulty::new(), LeaseConfig::default());
@@ -105,7 +105,7 @@ fn a_refusal_is_the_store_s_and_comes_at_the_last_unit() {
     assert_eq!((taken.admission, taken.used), (Admission::Now, 1));
 }
 
-/// Returns a store, and a limit for which the node has a lease with unused units.
+/// Returns a wrapper, its store, and a limit for which the node has a lease with unused units.
 fn with_lease(quota: u64) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, ChargePosition) {
     let store = Arc::new(Faulty::new());
     let leased_store = QuotaLease::new(Arc::clone(&store), EAGER);

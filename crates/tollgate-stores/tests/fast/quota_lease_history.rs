@@ -1,4 +1,4 @@
-//! The answers to the callers of several nodes with leases, checked as one history.
+//! Callers of several nodes with leases. The answers are checked as one history.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -23,11 +23,12 @@ const SEEDS: u64 = 8;
 const QUOTA: u64 = 400;
 const WINDOW: Millis = Millis::from_secs(2);
 
-/// Two of the four nodes die and are replaced. For one window, their lease units count in addition.
+/// The configuration of leases, for four nodes and `DIE` nodes that die and are replaced. The
+/// unused units of the dead nodes stay used for one window.
 const TERMS: LeaseConfig = LeaseConfig { share: NonZeroU64::new(40).unwrap(), ..EAGER };
 const DIE: usize = 2;
 
-/// The store of all nodes, which can execute a different operation than it received.
+/// The store of all nodes. `alter` changes each operation before the store executes the operation.
 struct Altering {
     memory: Memory,
     alter: Alter,
@@ -46,7 +47,7 @@ fn nothing(charge: Charge<'_>) -> Charge<'_> {
     charge
 }
 
-/// Counts the units of a lease twice.
+/// Doubles the cost of charges for leases.
 fn leases_twice(charge: Charge<'_>) -> Charge<'_> {
     match charge.operation {
         Operation::Charge { cost, id } if cost.get() > LARGEST_COST => Charge {
@@ -57,7 +58,7 @@ fn leases_twice(charge: Charge<'_>) -> Charge<'_> {
     }
 }
 
-/// Does not count the units of a lease.
+/// Changes charges for leases to charges of zero units.
 fn no_leases(charge: Charge<'_>) -> Charge<'_> {
     match charge.operation {
         Operation::Charge { cost, id } if cost.get() > LARGEST_COST => {
@@ -67,7 +68,8 @@ fn no_leases(charge: Charge<'_>) -> Charge<'_> {
     }
 }
 
-/// Returns the report on callers of nodes over one such store, some of which die during the run.
+/// Runs callers of nodes over one altering store. Some of the nodes die during the run. Returns the
+/// report on the history.
 fn told(seed: u64, refunds: Refunds, alter: Alter) -> (Report, u64) {
     let workload = Arc::new(Workload::new(seed, limits(), refunds));
     let recorder = Arc::<Recorder>::default();

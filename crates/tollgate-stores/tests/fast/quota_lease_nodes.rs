@@ -1,4 +1,5 @@
-//! Nodes with leases over one store: the units that they admit together, and their early refusals.
+//! Nodes with leases over one store. The tests check the units that the nodes admit together, and
+//! their early refusals.
 
 use std::collections::HashMap;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -58,19 +59,19 @@ fn nodes_never_admit_more_than_the_limit_and_refuse_early_by_no_more_than_they_s
     assert!(is_met || std::env::var("TOLLGATE_SEED").is_ok(), "the bound is never near: {most:?}");
 }
 
-/// Some nodes over one store, and the actual usage of each window.
+/// Several nodes over one store, and the actual usage of each window.
 struct Fleet<'l> {
     limit: &'l Limit,
     terms: LeaseConfig,
     store: Arc<Memory>,
     nodes: Vec<QuotaLease<Arc<Memory>>>,
     now: Timestamp,
-    /// The units that were admitted and not refunded, by position.
+    /// The units that were admitted and not refunded, by the position of their charge.
     used: HashMap<u64, u64>,
     admitted: Vec<(usize, u64, ChargePosition)>,
     /// The times at which nodes were killed.
     killed: Vec<Timestamp>,
-    /// The most units that were left at a refusal, and the bound at that time.
+    /// The most units that remained at a refusal, and the bound at that time.
     earliest: (u64, u64),
 }
 
@@ -120,7 +121,7 @@ impl<'l> Fleet<'l> {
             return Ok(());
         }
         let left = self.limit.capacity().saturating_sub(self.used_now());
-        // The units left that this refusal could have admitted.
+        // The number of remaining units by which this refusal was too early.
         let early = (left + 1).saturating_sub(cost);
         let recently = |killed: &&Timestamp| killed.after(WINDOW).after(BLOCK) > self.now;
         let dead = self.killed.iter().filter(recently).count();
@@ -154,7 +155,7 @@ impl<'l> Fleet<'l> {
         Ok(())
     }
 
-    /// Returns the positions that count now.
+    /// Returns the positions of charges that count now.
     fn places(&self) -> Vec<ChargePosition> {
         let counts = |position: &ChargePosition| refundable_until(self.limit, *position) > self.now;
         self.used.keys().map(|position| ChargePosition(*position)).filter(counts).collect()
@@ -164,7 +165,8 @@ impl<'l> Fleet<'l> {
         self.places().iter().map(|position| self.used[&position.0]).sum()
     }
 
-    /// Idle leases are refunded, and those of a killed node end with their window.
+    /// Asserts that all units are usable when no requests arrive: unused leases are refunded, and
+    /// the leases of a killed node end with their window.
     fn all_is_usable_when_nobody_asks(&mut self) {
         for _ in 0..2 {
             self.nodes.iter().for_each(|node| at_once(node.sweep(self.now)));
@@ -189,7 +191,7 @@ pub(crate) fn rt() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap()
 }
 
-/// Threads on several nodes admit exactly the quota in any order.
+/// Threads on several nodes admit exactly the quota, in any order of their calls.
 #[test]
 fn nodes_that_race_admit_the_quota_and_not_one_more() {
     const QUOTA: u64 = 20_000;
@@ -219,11 +221,11 @@ fn nodes_that_race_admit_the_quota_and_not_one_more() {
     let used = at_once(ask(&store, NOW, &limit, &user(1), take(0, 0))).unwrap().used;
     assert_eq!(used, admitted, "all that is unused went back");
     assert!(admitted <= QUOTA);
-    // A request that was refused because of another node's lease may have left some units.
+    // A request that was refused because of another node's lease may have left some units unused.
     assert!(QUOTA - admitted <= max_early_refusal(NODES as u64, terms.max_unused_units(&limit)));
 }
 
-/// Callers that find a lease used up wait for the caller that takes the next one.
+/// Callers with a lease that is used up wait for the one caller that takes the next lease.
 #[test]
 fn one_caller_takes_and_the_others_wait_for_it() {
     rt().block_on(async {
@@ -254,8 +256,8 @@ fn one_caller_takes_and_the_others_wait_for_it() {
     });
 }
 
-/// The charge fitted when it was sent. All units were used before another limit refused it, which
-/// does not change that.
+/// The zero-cost charge fitted when it was sent. Before another limit refused the call, all units
+/// were used. The refusal does not make the charge fit again.
 #[test]
 fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refused() {
     rt().block_on(async {
@@ -284,8 +286,8 @@ fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refus
     });
 }
 
-/// Answers arrive in any order. An answer older than a lease does not show how much of the lease is
-/// used.
+/// Answers arrive in any order. An answer from before a lease was taken does not show how much of
+/// the lease is used.
 #[test]
 fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
     rt().block_on(async {
@@ -314,7 +316,8 @@ fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
     });
 }
 
-/// The charges before the first lease count too when a late answer leaves only a lower bound.
+/// If a late answer leaves only a lower bound of the usage, the bound includes the charges before
+/// the first lease.
 #[test]
 fn a_late_answer_does_not_hide_the_charges_before_the_first_lease() {
     rt().block_on(async {
@@ -345,7 +348,7 @@ fn a_late_answer_does_not_hide_the_charges_before_the_first_lease() {
     });
 }
 
-/// The store may have counted a lease whose answer did not arrive.
+/// If the answer to a lease does not arrive, the store may still have counted the lease.
 #[test]
 fn a_lease_without_an_answer_counts_as_lost() {
     rt().block_on(async {
@@ -364,7 +367,7 @@ fn a_lease_without_an_answer_counts_as_lost() {
     });
 }
 
-/// A store without an answer is called once, and all waiting callers get the error.
+/// If the store does not answer, it is called once, and all waiting callers get the error.
 #[test]
 fn a_failure_is_heard_by_all_who_wait() {
     rt().block_on(async {
@@ -383,7 +386,8 @@ fn a_failure_is_heard_by_all_who_wait() {
     });
 }
 
-/// If a caller is cancelled before the answer, its lease stays available for the next caller.
+/// If a caller is cancelled before the answer to its lease, the lease stays available for the next
+/// caller.
 #[test]
 fn a_lease_that_comes_late_is_there_for_the_next() {
     rt().block_on(async {
@@ -408,7 +412,7 @@ fn a_lease_that_comes_late_is_there_for_the_next() {
     });
 }
 
-/// After a reset through one node, another node uses at most the rest of its lease.
+/// After a reset through one node, another node uses at most the rest of its own lease.
 #[test]
 fn what_another_node_had_of_a_forgotten_window_is_bounded() {
     let store = Arc::new(Memory::default());

@@ -18,7 +18,7 @@ use crate::setup::{
     until, user,
 };
 
-/// Returns stores with the names of their shards.
+/// Returns a shard map with these names, weights and stores.
 pub(crate) fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
     let shard = |(name, weight, store): &(&str, u32, &Arc<S>)| Shard {
         name: (*name).into(),
@@ -28,7 +28,7 @@ pub(crate) fn map<S>(shards: &[(&str, u32, &Arc<S>)]) -> Sharded<Arc<S>> {
     Sharded::new(key(), shards.iter().map(shard)).unwrap()
 }
 
-/// A fleet to which a third shard is added.
+/// The stores of three shards. A test adds the third shard.
 pub(crate) struct Fleet(pub(crate) [Arc<Memory>; 3]);
 
 impl Fleet {
@@ -50,7 +50,8 @@ impl Fleet {
 }
 
 proptest! {
-    /// One node in all phases, over stores that answer, behaves like one store.
+    /// A single node that passes through all phases behaves like one store, while all stores
+    /// answer.
     #[test]
     fn whoever_moves_goes_on_where_it_was(
         trace in calls(7, 3), lead_at in 0..100_usize,
@@ -68,7 +69,7 @@ proptest! {
             let subject = charges[0].subject;
             let own: Vec<_> =
                 charges.iter().filter(|charge| charge.subject == subject).copied().collect();
-            // Some nodes use only the old map, until one enters the cutover.
+            // Some nodes use only the old map until a node enters the cutover.
             let knows_old = step % 3 == 0 && step <= lead_at;
             let answer = runtime.block_on(async {
                 if knows_old { old.apply(now, &own).await } else { node.apply(now, &own).await }
@@ -81,8 +82,8 @@ proptest! {
 }
 
 proptest! {
-    /// Nodes in neighbouring phases, called in turn while windows end and open, behave like one
-    /// store.
+    /// Nodes in neighbouring phases behave like one store. The nodes are called in turn while
+    /// windows end and open.
     #[test]
     fn nodes_in_neighbouring_phases_open_one_window(
         trace in calls(7, 3), asked in prop::collection::vec(0..3_u8, 100), lead_at in 0..100_usize,
@@ -105,7 +106,7 @@ proptest! {
             let node = asked.get(step).copied().unwrap_or(0);
             let answer = runtime.block_on(async {
                 match node {
-                    // The old map alone is used until a node enters the cutover.
+                    // Some calls use only the old map until a node enters the cutover.
                     0 if step <= lead_at => old.apply(now, &own).await,
                     0 | 1 => behind.apply(now, &own).await,
                     _ => ahead.apply(now, &own).await,
@@ -128,7 +129,7 @@ async fn shards_that_move_are_a_store_in_every_phase() {
     }
 }
 
-/// Three nodes that change phases one after the other. Each limit is charged through all of them.
+/// Three nodes change phases one after the other. Each limit is charged through all three nodes.
 #[tokio::test]
 async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     let fleet = Fleet::new();
@@ -141,7 +142,7 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     let mut admitted = vec![0_u64; users.len()];
     let mut resets = vec![None; users.len()];
     for step in 0..80_usize {
-        // Nodes enter the cutover one after the other, from the fortieth step on.
+        // The nodes enter the cutover one after the other, from call 40 on.
         let leading = step.saturating_sub(40) / 5;
         nodes.iter().take(leading).for_each(|node| node.enter(Phase::Cutover));
         for (number, subject) in users.iter().enumerate() {
@@ -162,7 +163,7 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
     assert!(nodes.iter().all(|node| node.transferred() > 0 && node.diverged() == 0));
 }
 
-/// Returns a subject that moves from an old owner to the added shard.
+/// Returns a subject that moves from its old owner to the added shard.
 pub(crate) fn mover<S: Store>(node: &Rebalance<S>) -> Subject {
     (0..).map(user).find(|user| node.moves(user)).unwrap()
 }
@@ -184,8 +185,8 @@ async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
     assert_eq!((back.refunded, back.used), (2, 0));
 }
 
-/// If two owners report the same usage in whole units, the reading of the owner with more charges
-/// is returned.
+/// If two owners report the same usage in whole units, the returned reading is the reading of the
+/// owner that has counted more charges.
 #[tokio::test]
 async fn a_fading_unit_that_one_owner_has_not_heard_of_delays_who_comes_again() {
     let fleet = Fleet::new();
@@ -220,7 +221,7 @@ async fn what_a_new_owner_did_not_answer_is_made_good() {
     assert_eq!((next.used, led.used), (4, 4));
 }
 
-/// Two shards, of which the second is added.
+/// Two shards. The second shard is added to the map.
 pub(crate) struct Two {
     pub(crate) old: Arc<Faulty>,
     pub(crate) new: Arc<Faulty>,
@@ -237,13 +238,13 @@ impl Two {
     }
 }
 
-/// The caller is cancelled while one of the owners is slow, or the old owner counts and its answer
-/// is lost.
+/// The caller is cancelled while one of the owners is slow, or the answer of the old owner is lost
+/// after the owner counted the charge.
 #[tokio::test(start_paused = true)]
 async fn what_a_caller_did_not_wait_for_is_made_good() {
     let slow = || Trouble::Held(Arc::new(Semaphore::new(0)));
     let unheard = || Trouble::Unheard(StoreError::TimedOut);
-    // The faults of each owner, and the units that the old one counted.
+    // The fault of each owner, and the units that the old owner counted.
     let cases = [
         ([Trouble::None, slow()], 2),
         ([slow(), Trouble::None], 0),
@@ -269,7 +270,7 @@ async fn what_a_caller_did_not_wait_for_is_made_good() {
     }
 }
 
-/// A node after the cutover cannot reach the old owner.
+/// A node in cutover cannot reach the old owner.
 #[tokio::test]
 async fn who_cannot_be_asked_for_is_left_behind() {
     let two = Two::new();
@@ -284,8 +285,7 @@ async fn who_cannot_be_asked_for_is_left_behind() {
     assert_eq!((found.used, node.failed_transfers(), node.transferred()), (5, 1, 1));
 }
 
-/// A node after the cutover uses the last units, and a node in the dual-write phase gets that
-/// answer.
+/// A node in cutover uses the last units. A node in dual write then also refuses.
 #[tokio::test]
 async fn what_the_new_owner_refuses_is_refunded_at_the_old_one() {
     let fleet = Fleet::new();
@@ -312,7 +312,8 @@ async fn what_the_new_owner_refuses_is_refunded_at_the_old_one() {
     );
 }
 
-/// Charges of subjects that do not move are refunded too, and the readings show it.
+/// Charges of subjects that do not move are refunded too. The readings show the status after the
+/// refund.
 #[tokio::test]
 async fn what_stays_reads_as_if_it_had_not_been_charged() {
     let two = Two::new();
@@ -333,7 +334,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
         charge(&hammered, &staying, take(1, 3)),
     ];
     let meanwhile = async {
-        // Another request charges the subject that does not move before the new owner has refused.
+        // Another request charges the subject that does not move, before the new owner has refused.
         until(|| two.new.calls() == 2).await;
         ask(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
         gate.add_permits(1);

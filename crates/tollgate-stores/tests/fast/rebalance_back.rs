@@ -20,8 +20,8 @@ use crate::rebalance::{Fleet, Two, mover};
 use crate::setup::{NOW, WINDOW, ask, fixed, in_flight, refund, take, user};
 
 proptest! {
-    /// Nodes in neighbouring phases, some of which forget which subjects they transferred, behave
-    /// like one memory store.
+    /// Nodes in neighbouring phases behave like one memory store, even if some nodes forget which
+    /// subjects they transferred.
     #[test]
     fn what_is_given_back_and_forgotten_is_so_at_every_node(
         trace in steps(3), lead_at in 0..60_usize, some_know_old in any::<bool>(),
@@ -34,15 +34,15 @@ proptest! {
         let mut movers = (0..).map(user).filter(|user| nodes[0].moves(user));
         let stays = (0..).map(user).find(|user| !nodes[0].moves(user)).unwrap();
         let users: Vec<Subject> = movers.by_ref().take(2).chain([stays]).collect();
-        // An owner without data of a charge does not record its refund, so each receipt is used
-        // once.
+        // An owner that has no record of a charge does not record the refund of this charge, so
+        // each receipt is used only once.
         let trace = if some_know_old { once(&trace) } else { trace };
         as_one_memory(&trace, &limits(), &users, |number, step, now, charge| {
             if number >= lead_at {
                 // The first node stays in the dual-write phase.
                 nodes[1..].iter().for_each(|node| node.enter(Phase::Cutover));
             }
-            // Refunds through a node with only the old map never reach the new owner.
+            // Refunds through a node that uses only the old map never reach the new owner.
             let takes = matches!(step.deed, Deed::Take(_));
             let knows_old = some_know_old && takes && step.node == 3 && number < lead_at;
             let asked = [*charge];
@@ -56,7 +56,8 @@ proptest! {
     }
 }
 
-/// Three nodes in phases that can be in force together. The last one has not seen the subject.
+/// The phases of three nodes, in combinations that can occur. The last node has not received a call
+/// on the subject.
 const PHASES: [[Phase; 3]; 5] = [
     [Phase::DualWrite, Phase::DualWrite, Phase::DualWrite],
     [Phase::DualWrite, Phase::DualWrite, Phase::Cutover],
@@ -124,8 +125,8 @@ async fn who_cannot_forget_at_both_owners_says_so() {
     }
 }
 
-/// A refund that the other owner does not receive may still count there until its window ends, and
-/// no longer.
+/// A refund that one owner does not receive may still count as used at that owner, but only until
+/// the window ends.
 #[tokio::test(start_paused = true)]
 async fn what_one_owner_alone_gave_back_may_count_until_it_is_over() {
     let unanswered =
@@ -153,7 +154,7 @@ async fn what_one_owner_alone_gave_back_may_count_until_it_is_over() {
     }
 }
 
-/// If an old owner could not be read, it keeps all of its usage.
+/// If an old owner could not be read, that owner keeps all of its usage.
 #[tokio::test]
 async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     let two = Two::new();
@@ -170,7 +171,8 @@ async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     assert_eq!(ask(&node, NOW, &limit, &subject, take(0, 3)).await.unwrap().used, 4);
 }
 
-/// The new owner refuses what the old one admitted, and the old one does not answer the refund.
+/// The new owner refuses a charge that the old owner admitted, and the old owner does not answer
+/// the refund.
 #[tokio::test]
 async fn owners_that_could_not_be_made_equal_are_counted_as_diverged() {
     let two = Two::new();
@@ -187,8 +189,7 @@ async fn owners_that_could_not_be_made_equal_are_counted_as_diverged() {
     assert_eq!(old.used, 4, "it still counts the refused unit");
 }
 
-/// A refund without an answer from the old owner in the dual-write phase is also sent to the new
-/// one.
+/// In dual write, a refund is sent to the new owner even if the old owner does not answer.
 #[tokio::test]
 async fn both_owners_are_asked_whatever_one_of_them_answers() {
     let two = Two::new();

@@ -1,5 +1,5 @@
-//! Policies are replaced while the limiter decides: each as a whole, and with the current windows
-//! kept.
+//! Tests of policies that are replaced while the limiter decides. Each policy is replaced as a
+//! whole, and current windows are kept.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -28,7 +28,7 @@ fn bucket(quota: u64, seconds: u64) -> Algorithm {
     Algorithm::TokenBucket(TokenBucket::new(quota, Millis::from_secs(seconds), quota).unwrap())
 }
 
-/// Returns a policy with the given version: all requests share the limit "all".
+/// Returns a policy with the version `version`. All requests share the limit "all".
 fn revision(version: &str, algorithm: Algorithm, on_change: OnChange) -> Revision {
     let limit = Limit::new("all", algorithm).unwrap().with_on_change(on_change);
     let limits = vec![LimitBinding { limit: Arc::new(limit), per: Vec::new() }];
@@ -123,8 +123,8 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     assert_eq!(first.evaluation.statuses[0].resets_at, START.after(Millis::from_secs(30)));
     assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
     assert_eq!((one.store().transferred(), other.store().transferred()), (1, 1));
-    // A change to another algorithm, first seen in a refusal: a subject without remaining units has
-    // none afterwards.
+    // The limit gets another algorithm, and the first decision with it is a refusal. A subject
+    // without remaining units still has no remaining units.
     replace("three", bucket(10, 60));
     assert_eq!(stands(&check(&one).await), (10, 7, 3));
     for _ in 0..3 {

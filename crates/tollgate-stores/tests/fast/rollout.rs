@@ -1,4 +1,5 @@
-//! Rollout between two stores by percentage: no additional window, and no lost unit.
+//! Rollout between two stores by percentage. The tests check that no subject gains a window and no
+//! unit is lost.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,8 +37,8 @@ fn percent(hundredths: u8) -> Percent {
 }
 
 proptest! {
-    /// A percentage that changes at any time in both directions, over stores that answer, behaves
-    /// like one store.
+    /// The two stores behave like one store while both answer, even if the percentage changes at
+    /// any time in both directions.
     #[test]
     fn whoever_moves_goes_on_where_it_was(
         trace in calls(7, 3), turns in prop::collection::vec(0..=100_u8, 100),
@@ -48,8 +49,8 @@ proptest! {
         let mut turns = turns.into_iter();
         replay(&trace, &limits, |now, charges| {
             percentage.set(percent(turns.next().unwrap_or(50)));
-            // All charges have one subject, because charges over two stores may be reserved for a
-            // moment.
+            // All charges of a call have one subject, because charges over two stores may hold
+            // units until they are refunded.
             let subject = charges[0].subject;
             let own: Vec<_> =
                 charges.iter().filter(|charge| charge.subject == subject).copied().collect();
@@ -179,7 +180,7 @@ async fn what_nodes_that_disagree_admit_is_within_the_bound() {
     assert!(admitted <= 10 + bound, "{admitted}");
 }
 
-/// One request charges a subject in each of the two stores.
+/// One request charges a subject in the old store and a subject in the new store.
 #[tokio::test]
 async fn a_call_on_both_sides_is_all_or_nothing() {
     let percentage = RolloutPercentage::new(percent(50));

@@ -15,7 +15,8 @@ use crate::faulty::{Faulty, Trouble};
 use crate::give_back::{as_one_memory, limits, once, steps};
 use crate::setup::{NOW, WINDOW, ask, fixed, in_flight, key, refund, take, user};
 
-/// Returns nodes with one percentage, which remember few of the subjects that they transferred.
+/// Returns nodes with the same percentage. The nodes remember few of the subjects that they
+/// transferred.
 fn nodes<A: Store, B: Store>(
     percentage: &RolloutPercentage,
     (old, new): (&Arc<A>, &Arc<B>),
@@ -30,7 +31,8 @@ where
 }
 
 proptest! {
-    /// A percentage that changes at any time in both directions behaves like one memory store.
+    /// The two stores behave like one memory store, even if the percentage changes at any time in
+    /// both directions.
     #[test]
     fn what_is_given_back_and_forgotten_is_so_at_every_node(
         trace in steps(3), turns in prop::collection::vec((0..6_u8, 0..=100_u8), 80),
@@ -50,7 +52,7 @@ proptest! {
     }
 }
 
-/// In both directions: the percentage changes to all, or back to none.
+/// Tests both directions: the percentage changes to 100, or back to 0.
 #[tokio::test]
 async fn what_one_node_gave_back_or_forgot_no_other_brings_along() {
     for to in [Percent::ALL, Percent::NONE] {

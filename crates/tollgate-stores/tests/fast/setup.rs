@@ -1,4 +1,4 @@
-//! Limits, subjects, charges and traces for all tests in this module.
+//! Limits, subjects, charges and traces for all tests of this program.
 
 use std::task::{Context, Poll, Waker};
 
@@ -31,7 +31,7 @@ pub(crate) fn in_flight(name: &str, quota: u64) -> Limit {
     Limit::new(name, Algorithm::Concurrency(Concurrency::new(quota, WINDOW).unwrap())).unwrap()
 }
 
-/// Returns one limit of every kind, with windows on the calendar.
+/// Returns one limit of every algorithm and variant, with windows on the calendar.
 pub(crate) fn of_every_kind(quota: u64) -> Vec<Limit> {
     let precision = Millis::from_secs(7);
     let limit = |name, algorithm| Limit::new(name, algorithm).unwrap();
@@ -109,7 +109,7 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
     panic!("it never comes to that");
 }
 
-/// Returns the part of a reading that a client sees.
+/// Returns the fields of each reading that a client receives.
 pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
     let of = |reading: &Reading| {
         (reading.admission, reading.fits_again, reading.used, reading.full_reset_at)
@@ -122,7 +122,8 @@ pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug 
 pub(crate) struct Call {
     /// The milliseconds since the previous call.
     pub(crate) later: u64,
-    /// The index of a limit, the number of a user, and the cost; at most one of each pair.
+    /// The charges of the call: the index of a limit, the number of a user, and the cost. Each pair
+    /// of a limit and a user occurs at most once.
     pub(crate) takes: Vec<(usize, u64, u64)>,
 }
 

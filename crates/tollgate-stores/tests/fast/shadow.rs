@@ -1,4 +1,5 @@
-//! A shadow store: differences are counted, and no caller waits for it.
+//! A shadow store. The tests check that differences are counted and that no caller waits for the
+//! shadow store.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ fn beside<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
     Shadow::start(&key(), RolloutPercentage::new(Percent::ALL), store, shadow)
 }
 
-/// Waits until this number of charges was compared.
+/// Waits until this number of charges is compared. Returns the counts.
 async fn compared<A, B>(store: &Shadow<A, B>, charges: u64) -> Differences {
     until(|| store.differences().compared >= charges).await;
     store.differences()
@@ -44,9 +45,10 @@ async fn stores_that_are_alike_differ_in_nothing() {
     assert_eq!((told.unanswered, told.skipped), (0, 0));
 }
 
-/// Returns the operations of the `seed`'s trace on its first subject. The shadow receives the
-/// operations of each subject in the store's order, but not those of different subjects. With
-/// several subjects, the time of one operation could end the state of another.
+/// Returns the operations on the first subject in the random trace of `seed`. The shadow store
+/// receives the operations of one subject in the deciding store's order, but not the operations of
+/// different subjects. With several subjects, the time of one operation could end the state of
+/// another subject.
 fn of_one_subject(seed: u64) -> Trace {
     let mut trace = Trace::random(seed);
     trace.ops.retain_mut(|op| match &mut op.call {
@@ -65,8 +67,8 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
     let (store, shadow) = (Memory::default(), Arc::new(Memory::default()));
     let limit = fixed("core", 2);
     let users = [user(1), user(2), user(3)];
-    // The shadow has one unit of the first, both of the second, and one from a moment ago of the
-    // third.
+    // Before the comparison starts, the shadow store charges one unit for the first user and two
+    // units for the second user. The third user has no usage in the shadow store.
     ask(&shadow, NOW, &limit, &users[0], take(1, 1)).await.unwrap();
     ask(&shadow, NOW, &limit, &users[1], take(2, 2)).await.unwrap();
     let store = beside(store, Arc::clone(&shadow));
@@ -85,7 +87,7 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
 async fn a_reset_of_another_moment_is_a_difference() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
-    // The shadow's window is open, with nothing used in it.
+    // The shadow store's window is open, but no unit of the window is used.
     let taken = ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.position)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
@@ -103,7 +105,8 @@ async fn a_reset_of_another_moment_is_a_difference() {
 async fn what_is_refunded_is_refunded_by_the_shadow_of_its_own() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
-    // The shadow's window ends at another time, so the store's position does not exist there.
+    // The shadow store's window ends at another time, so the deciding store's position does not
+    // exist in the shadow store.
     let earlier = Timestamp::from_millis(NOW.as_millis() - 9);
     ask(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
     let store = beside(Memory::default(), Arc::clone(&shadow));
@@ -150,7 +153,7 @@ async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
     assert_eq!(store.shadow().calls(), 2);
 }
 
-/// The fallback of a shadow store that is down says nothing about the shadow store.
+/// An answer of the shadow store's fallback does not count as an answer of the shadow store.
 #[tokio::test]
 async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
     let shadow = Faulty::new();

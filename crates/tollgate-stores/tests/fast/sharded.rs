@@ -20,8 +20,8 @@ fn sharded(shards: Vec<Shard<()>>) -> Sharded<()> {
     Sharded::new(key(), shards).unwrap()
 }
 
-/// Returns whether `hits` of `draws` are within five standard deviations of a probability of `part`
-/// in `whole`.
+/// Returns whether `hits` of `draws` are within five standard deviations of the expected number,
+/// for a probability of `part` in `whole`.
 fn is_fair(hits: u64, draws: u64, (part, whole): (u64, u64)) -> bool {
     let off = i128::from(hits * whole) - i128::from(draws * part);
     off * off <= 25 * i128::from(draws) * i128::from(part) * i128::from(whole - part)
@@ -73,7 +73,7 @@ fn homes_are_the_same_in_every_release() {
     let partitions: String = (0..24)
         .map(|number| sharded.shard_for(&user(number)).name.chars().last().unwrap())
         .collect();
-    // Another order would mean that an upgrade moves subjects between shards in use.
+    // A different order would mean that an upgrade moves subjects between existing shards.
     assert_eq!(partitions, "220121202120122222220222");
 }
 

@@ -1,4 +1,4 @@
-//! How far nodes that cannot communicate stay within a limit.
+//! Tests how far nodes that cannot communicate stay within a limit.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ fn share(nodes: u32) -> LocalShare<Memory> {
 
 type Node = Fallback<Arc<Faulty>, LocalShare<Memory>>;
 
-/// Returns a fleet of nodes on one store.
+/// Returns a store, and a fleet of nodes on this store.
 fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
     let store = Arc::new(Faulty::new());
     let node = |_| Fallback::new(Arc::clone(&store), share(nodes));
@@ -28,8 +28,8 @@ fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
     (store, nodes)
 }
 
-/// Returns how many of 200 single units are admitted, and asserts that no refusal shows room for
-/// one more.
+/// Sends 200 charges of one unit, and returns how many of them are admitted. Asserts that no
+/// refusal reports room for one more unit.
 fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
     let mut admitted = 0;
     for id in 0..200 {
@@ -58,8 +58,8 @@ fn a_share_goes_on_from_what_was_last_seen_until_the_same_reset() {
     assert_eq!(admitted(&nodes[0], later, &limit), 9);
     let refused = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 3))).unwrap();
     assert_eq!(refused.admission, Admission::At(seen.full_reset_at));
-    // A node without earlier readings has a whole share, and so do all nodes once the window has
-    // ended.
+    // A node without earlier readings has a whole share. All nodes have a whole share once the
+    // window has ended.
     assert_eq!(admitted(&nodes[1], later, &limit), share.part_of(100));
     assert_eq!(admitted(&nodes[0], seen.full_reset_at, &limit), share.part_of(100));
 }
@@ -140,7 +140,7 @@ proptest! {
             let bound = nodes[0].fallback_store().max_admitted_units(limit);
             prop_assert!(together <= bound, "{}: {together} of {bound}", limit.name());
             prop_assert!(bound <= quota.max(u64::from(size)));
-            // No more units in the rest of the window.
+            // No more units are admitted in the rest of the window.
             if limit.name() == "fixed" {
                 prop_assert_eq!(admitted(&nodes[0], now, limit), 0);
             }
@@ -149,7 +149,8 @@ proptest! {
 
     #[test]
     fn one_node_goes_on_exactly_where_its_store_stopped(trace in calls(2, 3), stop: prop::sample::Index) {
-        // A single node has the whole limit, so it admits as much as its store would have.
+        // A single node has the whole limit as its share, so the node admits as many units as its
+        // store would admit.
         let limits = [calendar("fixed", 4), fixed("anchored", 4)];
         let (store, nodes) = fleet(1);
         let twin = Memory::default();
