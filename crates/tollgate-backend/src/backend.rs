@@ -30,25 +30,26 @@ pub(crate) use server_store::{Handles, ServerStore};
 pub use shadow::ShadowBackend;
 pub use store_clock::StoreClock;
 
-/// The store that a policy file selects for its limits: the memory of this process, servers, or two
-/// stores of this type.
+/// The store that a policy file selects for its limits: the memory of this process, servers, or a
+/// combination of two such stores.
 #[derive(Debug)]
 pub enum Backend {
-    /// The memory of this process.
+    /// The limits are in the memory of this process.
     Memory(Box<QuotaRescale<Memory>>),
-    /// Redis or Valkey.
+    /// The limits are in shards of Redis or Valkey.
     Redis(Box<RedisBackend>),
-    /// memcached.
+    /// The limits are on memcached servers.
     Memcached(Box<MemcachedBackend>),
-    /// Two stores: one decides for a percentage of the subjects, the other for the rest.
+    /// Two stores. One store decides for a percentage of the subjects, and the other store decides
+    /// for the rest.
     Rollout(Box<RolloutBackend<Self>>),
     /// A store that decides, and a second store that is compared with the first.
     Shadow(Box<ShadowBackend<Self>>),
 }
 
 impl Backend {
-    /// If this store consists of two stores, returns both with their keys in the policy file, such
-    /// as `from` and `to`. Otherwise returns `None`.
+    /// Returns both stores if this store consists of two stores, with their keys in the policy
+    /// file, such as `from` and `to`. Returns `None` for a single store.
     fn sides(&self) -> Option<[(&'static str, &Self); 2]> {
         match self {
             Self::Memory(_) | Self::Redis(_) | Self::Memcached(_) => None,
@@ -59,14 +60,15 @@ impl Backend {
         }
     }
 
-    /// Returns the stores that keep limits themselves: this store with an empty name, or its two
-    /// stores with their keys in the policy file.
+    /// Returns the stores that keep limits themselves. A single store is returned with an empty
+    /// name. If this store consists of two stores, both are returned with their keys in the policy
+    /// file.
     #[must_use]
     pub fn base_stores(&self) -> Vec<(&'static str, &Self)> {
         self.sides().map_or_else(|| vec![("", self)], Vec::from)
     }
 
-    /// Returns the stores that decide: all base stores, without a shadow store.
+    /// Returns the stores that decide: all base stores except a shadow store.
     pub(crate) fn deciding(&self) -> Vec<&Self> {
         match self {
             Self::Shadow(compared) => vec![compared.store()],
@@ -74,7 +76,7 @@ impl Backend {
         }
     }
 
-    /// Returns the name of this kind of store in the policy file.
+    /// Returns the name of this type of store in the policy file.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -95,10 +97,11 @@ impl Backend {
         }
     }
 
-    /// Waits until every shard is connected, for at most [`START_WAIT`](crate::START_WAIT), and
-    /// returns their status. A memory store has no shards.
+    /// Waits for at most [`START_WAIT`](crate::START_WAIT) until every shard is connected, and
+    /// returns the status of the shards. A memory store has no shards.
     pub async fn started(&self) -> Vec<ShardStatus> {
-        // All servers connect concurrently, so the total wait is at most the wait for one.
+        // All servers connect concurrently, so the total wait is not longer than the wait for one
+        // server.
         for (_, store) in self.base_stores() {
             match store {
                 Self::Redis(redis) => redis.started().await,
@@ -140,7 +143,7 @@ impl Backend {
         }
     }
 
-    /// Returns the shard map of the store, if the store has a map that can change.
+    /// Returns the status of the shard map, if the store has a shard map that can change.
     #[must_use]
     pub fn map_status(&self) -> Option<MapStatus> {
         match self {
@@ -149,8 +152,8 @@ impl Backend {
         }
     }
 
-    /// Refunds the unused units of this node's quota leases. Call it before the process ends. Units
-    /// that could not be refunded stay used until their window ends.
+    /// Refunds the unused units of this node's quota leases. Call this function before the process
+    /// ends. Units that could not be refunded stay used until their window ends.
     pub async fn refund_leases(&self, now: Timestamp) {
         for (_, store) in self.base_stores() {
             match store {
@@ -162,7 +165,7 @@ impl Backend {
         }
     }
 
-    /// Applies `policy` and the parts of `settings` that can change without a restart. Called
+    /// Applies `policy` and the settings in `settings` that can change without a restart. Called
     /// before the policy is in force.
     pub(crate) fn follow(&self, settings: &StoreSettings, policy: &Policy, refunds: Refunds) {
         match (self, settings) {
@@ -199,15 +202,16 @@ impl Backend {
         })
     }
 
-    /// Returns the clock by which this store's limits are decided: `clock` while it agrees with the
-    /// store's clock, otherwise the store's clock.
+    /// Returns the clock that decides this store's limits. If `clock` and the store's clock agree,
+    /// the returned clock shows the time of `clock`. If they differ too much, the returned clock
+    /// shows the time of the store's clock.
     ///
-    /// After this call, the store uses its own clock for each call whose time differs too much from
-    /// that clock. Do not call this function if callers pass times of their own choice to
-    /// [`Store::apply`].
+    /// After this call, the store uses its own clock for each call with a time that differs too
+    /// much from the store's clock. Do not call this function if callers pass times of their own
+    /// choice to [`Store::apply`].
     #[must_use]
     pub fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
-        // The second store also compares the first store's clock with its own.
+        // The second store also compares the first store's clock with its own clock.
         let (first, second) = match self {
             Self::Memory(_) => return Arc::new(clock),
             Self::Memcached(memcached) => return memcached.clock(clock),
@@ -222,8 +226,9 @@ impl Backend {
     }
 }
 
-/// A call may span both stores, and the charge in one is refunded if the other refuses. The deny
-/// cache therefore keeps refusals only as briefly as with refunds by receipt.
+/// The refunds of a rollout. A call may span both stores, and the charge in one store is refunded
+/// if the other store refuses. The deny cache therefore keeps refusals only as briefly as with
+/// refunds by receipt.
 pub(crate) const ROLLOUT_REFUNDS: Refunds = Refunds::ByReceipts;
 
 impl AsRef<Self> for Backend {
@@ -232,13 +237,13 @@ impl AsRef<Self> for Backend {
     }
 }
 
-/// The future of a store in another process, or of two stores. The future is boxed, because it
-/// would otherwise make every call to a memory store larger, and because the future of a store of
-/// two stores contains futures of this type.
+/// The future of a store in another process, or of two stores. The future is boxed for two reasons:
+/// without the box, every call to a memory store would have a larger future, and the future of a
+/// store of two stores contains futures of this type.
 type Remote<'f, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'f>>;
 
 // The return types are explicit, because the compiler must know that these futures are `Send`
-// before it has seen the futures of the two stores that a store of this type can contain.
+// before it has processed the futures of the two stores that a store of this type can contain.
 #[expect(clippy::manual_async_fn, reason = "an async fn would not be known to be `Send`")]
 impl Store for Backend {
     fn apply(

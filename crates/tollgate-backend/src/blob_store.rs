@@ -20,9 +20,10 @@ pub(crate) enum BlobStore<'s> {
 }
 
 impl<'s> BlobStore<'s> {
-    /// Returns the part of `store` that keeps the documents. The hash of the empty subject selects
-    /// this part, so it is the same on every node. If `store` consists of two stores, the documents
-    /// are in the store that remains after the move, if the nodes share that store.
+    /// Returns the server or cluster of `store` that keeps the documents. The hash of the empty
+    /// subject selects the server, so every node selects the same server. In a rollout, the
+    /// documents are in the new store, or in the old store if the new store is in memory. Returns
+    /// `None` if no nodes share the store.
     pub(crate) fn of(store: &'s Backend) -> Option<Self> {
         let nobody = Subject::default();
         match store {
@@ -37,18 +38,18 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Returns the version of the document called `name`, which is empty if there is no such
-    /// document.
+    /// Returns the version of the document called `name`. Returns an empty version if no document
+    /// has this name.
     pub(crate) async fn version(self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Shard(shard) => shard.shared_blob_version(name).await,
             Self::Cluster(cluster) => cluster.shared_blob_version(name).await,
-            // An item can only be read as a whole.
+            // memcached can read an item only as a whole.
             Self::Memcached(server) => Ok(server.shared_blob(name).await?.version),
         }
     }
 
-    /// Returns the document called `name`, or an empty one if there is none.
+    /// Returns the document called `name`. Returns an empty document if no document has this name.
     pub(crate) async fn shared_blob(self, name: &str) -> Result<SharedBlob, StoreError> {
         match self {
             Self::Shard(shard) => shard.shared_blob(name).await,
@@ -57,8 +58,8 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Replaces the document called `name` of version `before` by `document`, which expires after
-    /// `lasting`.
+    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
+    /// new document expires after `lasting`.
     pub(crate) async fn replace(
         self,
         name: &str,
@@ -83,13 +84,13 @@ pub(crate) fn encoded(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }
 
-/// Returns whether `version` differs from `held` and is not older. If two versions follow the same
-/// version, the version in the store counts.
+/// Returns whether `version` differs from `held` and is not older. If two nodes made different
+/// changes to the same version, the version in the store counts as newer.
 pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != encoded(held) && changes(version) >= held.changes.max(1)
 }
 
-/// Returns how many changes led to a version; 0 for an invalid version.
+/// Returns the number of changes that led to a version. Returns 0 for an invalid version.
 fn changes(version: &[u8]) -> u64 {
     match version.split_first_chunk() {
         Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),

@@ -34,10 +34,10 @@ use crate::settings::{OpenError, Refunds, deny_cache_ttl, memory_bounds};
 use crate::shards::{Heartbeats, RedisServers, Shard, ShardMap, ShardStore, Watch, routing};
 
 impl Backend {
-    /// Opens the store of `settings` for the limits of `policy`; `refunds` names the sources of
-    /// refunds.
+    /// Opens the store of `settings` for the limits of `policy`. `refunds` determines from which
+    /// sources refunds can come.
     ///
-    /// `key` hashes subjects; [`hash_key`](crate::hash_key) creates the key that the policy file
+    /// `key` hashes subjects. [`hash_key`](crate::hash_key) creates the key that the policy file
     /// configures. A store in Redis starts to connect, and answers calls even before it is
     /// connected. Such a store needs a tokio runtime with a timer and I/O, and closes its
     /// connections when it is dropped.
@@ -115,7 +115,8 @@ fn redis(settings: &RedisSettings, terms: &Terms<'_>) -> Result<Backend, OpenErr
     Ok(Backend::Redis(Box::new(backend)))
 }
 
-/// The shards as one store, which moves subjects if the settings name the previous shards.
+/// Returns the shards as one store. The store moves subjects if the settings name the previous
+/// shards.
 fn shard_map(redis: &RedisSettings, terms: &Terms<'_>) -> Result<ShardMap, OpenError> {
     let mut opened = HashMap::<_, Arc<ShardStore>>::new();
     let mut open = |settings: &ShardSettings| {
@@ -209,7 +210,7 @@ fn shadow(settings: &ShadowSettings, terms: &Terms<'_>) -> Result<Backend, OpenE
     Ok(Backend::Shadow(Box::new(ShadowBackend::new(shadow, settings.percent))))
 }
 
-/// Composes one store of two, with the same wrappers as a store that is used alone.
+/// Composes one of the two stores of a combination, with the same wrappers as for a single store.
 fn side(settings: &MigrationStoreSettings, terms: &Terms<'_>) -> Result<Backend, OpenError> {
     let terms = Terms { role: ClientRole::ReadWrite, ..terms.clone() };
     match settings {
@@ -226,8 +227,9 @@ struct Wrapping {
     deny_cache_ttl: DenyCacheTtl,
 }
 
-/// Adds the wrappers around `servers`. From the innermost outwards they are quota leases, the
-/// deadline, the fallback to this node's share, the deny cache, and the scaling of changed quotas.
+/// Adds the wrappers around `servers`. From the innermost outwards, the wrappers are quota leases,
+/// the deadline, the fallback to this node's share, the deny cache, and the scaling of changed
+/// quotas.
 fn around<P>(servers: Arc<P>, wrapping: &Wrapping) -> ServerStore<P>
 where
     P: CellTransfer + 'static,
@@ -250,16 +252,16 @@ fn needs_runtime() -> Result<(), OpenError> {
     Handle::try_current().map(drop).map_err(|_| OpenError::NoRuntime)
 }
 
-/// Returns the time limit of a server's answer, a part of a decision's `deadline`. It is shorter by
-/// at least the grain of a timer, so the circuit breaker sees each missed deadline before the whole
-/// decision times out.
+/// Returns the time limit for a server's answer, which is shorter than the `deadline` of a
+/// decision. The difference is at least the precision of a timer, so the circuit breaker detects
+/// each missed deadline before the whole decision times out.
 fn server_deadline(deadline: Duration) -> Duration {
     let left = TIMER_GRAIN.max(deadline / 16);
     deadline.saturating_sub(left).max(deadline / 2)
 }
 
-/// Returns the part of a subject that selects its store. With this part, subjects that share a
-/// shard in Redis move together.
+/// Returns the part of a subject that selects its store in a rollout. Subjects that share a shard
+/// in Redis share this part, and therefore move together.
 fn rollout_routing(settings: &RolloutSettings) -> Routing {
     let sides = [&settings.to, &settings.from];
     let route_by = sides.into_iter().find_map(|side| match side {
@@ -269,8 +271,8 @@ fn rollout_routing(settings: &RolloutSettings) -> Routing {
     routing(route_by)
 }
 
-/// Returns the longest time for a transfer of a client's usage: the longer deadline of the two
-/// stores. If a transfer fails, the client starts with unused limits.
+/// Returns the longest time for a transfer of a client's usage, which is the longer of the two
+/// stores' deadlines. If a transfer fails, the client starts with unused limits.
 fn transfer_time(settings: &RolloutSettings) -> Duration {
     let deadline = |side: &MigrationStoreSettings| match side {
         MigrationStoreSettings::Memory(_) => DEFAULT_TRANSFER_TIME,

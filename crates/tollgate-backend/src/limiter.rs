@@ -11,12 +11,12 @@ use crate::backend::Backend;
 use crate::settings::{OpenError, Refunds, hash_key};
 
 /// Creates a limiter for `loaded`, with its policy, store and key, and a [`CounterClock`].
-/// `refunds` names the sources of refunds: the deny cache keeps a refusal only briefly if a refund
-/// can end it.
+/// `refunds` determines from which sources refunds can come. If a refund can end a refusal, the
+/// deny cache keeps refusals only briefly.
 ///
-/// [`Degraded`] reports decisions that the store did not make, unless another observer replaces it.
-/// The limiter decides at once; [`Backend::started`] waits until the store is connected. This
-/// function needs the same runtime as [`Backend::open`].
+/// [`Degraded`] reports decisions that the store did not make, unless another observer replaces
+/// [`Degraded`]. The limiter decides at once. [`Backend::started`] waits until the store is
+/// connected. This function needs the same runtime as [`Backend::open`].
 ///
 /// # Errors
 /// [`OpenError`] if the file's settings cannot be used. The error's text names the settings and the
@@ -41,8 +41,8 @@ pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend
 /// ```
 ///
 /// # Errors
-/// [`FromFileError`] with every mistake in the file and its place, or the setting of the store that
-/// cannot be used.
+/// [`FromFileError`] with every mistake in the file, with its line and column, or with the setting
+/// of the store that cannot be used.
 pub fn from_file(path: impl AsRef<Path>) -> Result<RequestLimiter<Backend>, FromFileError> {
     let path = path.as_ref();
     let loaded = tollgate_policy::load(path).map_err(FromFileError::Load)?;

@@ -1,4 +1,4 @@
-//! Overrides in the store: all nodes share them, and they outlive each node.
+//! Overrides in the store. All nodes share the overrides, and the overrides outlive each node.
 
 mod local;
 
@@ -30,33 +30,34 @@ pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 /// The name of the document with the overrides.
 const NAME: &str = "overrides";
 
-/// The time after its last change at which the store deletes a document that contains an override
-/// without an end. Nodes write such a document again earlier.
+/// The time to live of a document that contains an override without an end. The store deletes the
+/// document this long after its last change. Nodes write such a document again before that time.
 const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The time after which a node writes the document again if it contains an override without an end.
+/// The time after which a node writes the document again if the document contains an override
+/// without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
-/// The most attempts to store a change while other nodes store theirs.
+/// The most attempts to store a change while other nodes store changes too.
 const ATTEMPTS: usize = 8;
 
-/// The document is deleted this long after its last override has ended. Until then, nodes can read
-/// its last version.
+/// The time for which the document is kept after its last override has ended. During this time,
+/// nodes can read its last version.
 const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
-/// The overrides of a limiter, stored where its limits are.
+/// The overrides of a limiter, stored in the same store as its limits.
 ///
-/// In Redis the overrides are one document on one shard, which a hash selects. In memcached they
-/// are one item of at most 1 MiB on one server. Every node checks the version of the document twice
-/// a second.
+/// In Redis, the overrides are one document on one shard, which a hash selects. In memcached, the
+/// overrides are one item of at most 1 MiB on one server. Every node checks the version of the
+/// document twice a second.
 ///
 /// While the shard does not answer, nodes keep using the last overrides that they read. A change
-/// that is made during this time is in force only on the node that made it. This node stores the
-/// change as soon as the shard answers, unless another node has changed the same target by then. A
-/// node keeps at most [`MAX_LOCAL_OVERRIDES`] such changes.
+/// that is made during this time is in force only on the node that made the change. This node
+/// stores the change as soon as the shard answers, unless another node has changed the same target
+/// by then. A node keeps at most [`MAX_LOCAL_OVERRIDES`] such changes.
 ///
-/// If the shard loses the document in a failover, a flush or by eviction, the first node that
-/// detects the loss restores the document. With a memory store the overrides belong to this
+/// If the shard loses the document in a failover, by a flush or by eviction, the first node that
+/// detects the loss restores the document. With a memory store, the overrides belong to this
 /// process.
 #[derive(Debug)]
 pub struct OverrideSync {
@@ -87,7 +88,7 @@ impl OverrideSync {
     /// Checks at once whether other nodes changed the overrides, and restores a lost document.
     ///
     /// # Errors
-    /// [`StoreError`] if the store did not answer. The last overrides that were read stay in force.
+    /// [`StoreError`] if the store did not answer. The overrides that were last read stay in force.
     pub async fn refresh(&self) -> Result<(), StoreError> {
         self.shared.refresh().await.map_err(StoreError::from)
     }
@@ -134,12 +135,13 @@ impl OverrideStore for OverrideSync {
 #[derive(Debug)]
 struct Shared {
     limiter: Arc<Limiter<Backend>>,
-    /// The error of the last read.
+    /// The error of the last attempt to read the overrides.
     failure: Mutex<Option<ReadError>>,
     local: Mutex<LocalOverrides>,
-    /// When this node last wrote the document.
+    /// The time at which this node last wrote the document.
     renewed_at: Mutex<Timestamp>,
-    /// Locked while overrides are read or changed, so an older read cannot replace a newer change.
+    /// The lock for reads and changes of overrides. The lock prevents an older read from replacing
+    /// a newer change.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -205,7 +207,7 @@ impl Shared {
         }
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
-        // Every check comes here, but only a change of the state is logged.
+        // Every check runs this code, but only a change of the state is logged.
         match (before, &outcome) {
             (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
                 tracing::warn!(
@@ -218,8 +220,8 @@ impl Shared {
         outcome
     }
 
-    /// Reads the document if the store has a newer version, and restores it if the store lost it or
-    /// has an older version.
+    /// Reads the document if the store has a newer version. Restores the document if the store lost
+    /// it or has an older version.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.local.lock().stored();
         let version = blob_store.version(NAME).await?;
@@ -233,16 +235,17 @@ impl Shared {
         if !is_lost && is_old && held.expires_at() == NEVER {
             self.put(blob_store, &version, &held).await?;
         }
-        // Otherwise, nodes that start would use an older document, even if all its overrides were
-        // removed since.
+        // Without this write, nodes that start would use an older document, even if all its
+        // overrides were removed since.
         if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
-            // Another node wrote the same document, or a newer one, first.
+            // If this write fails, another node was the first to write the same document or a newer
+            // document.
             self.put(blob_store, &version, &held).await?;
         }
         Ok(())
     }
 
-    /// Stores the changes that only this node has.
+    /// Writes the changes that only this node has to the store.
     async fn store_local(&self, blob_store: BlobStore<'_>) -> Result<(), StoreError> {
         let pending = self.local.lock().targets().len();
         if pending == 0 {
@@ -278,7 +281,7 @@ impl Shared {
             self.blob_store().ok_or(OverrideStoreError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
         match self.change_in_store(blob_store, now, change).await {
-            // An operator needs an override most when a part of the system is down.
+            // An operator needs overrides most while some servers are down, so the change is kept.
             Err(OverrideStoreError::Store(error)) if error != StoreError::Corrupt => {
                 let before = self.held().table().get(change.target(), now).cloned();
                 let table = self.local.lock().add(change, now)?;
@@ -307,8 +310,8 @@ impl Shared {
                 (local.stored(), local.in_force(now))
             };
             let version = blob_store.version(NAME).await.map_err(OverrideStoreError::Store)?;
-            // Another node stored a newer document first. An older document means that the store
-            // lost the newer one, so it is replaced.
+            // Another node stored a newer document first. If the stored document is older, the
+            // store lost the newer document, so the older document is replaced.
             if is_newer(&version, stored.version()) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! Reloads of the policy file. A reload replaces the whole policy or nothing.
+//! Reloads of the policy file. A reload either replaces the whole policy or changes nothing.
 
 mod fixed;
 mod status;
@@ -21,16 +21,16 @@ use crate::settings::Refunds;
 
 pub use status::{Refusal, ReloadStatus};
 
-/// The time between two checks of the file. A change is read once two checks found the same
-/// content, so a file that an editor writes in parts is not read too early.
+/// The time between two checks of the file. A reload waits until two checks in a row find the same
+/// content, so the content of a file that an editor writes in several steps is not used too early.
 pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
 
 /// The policy file of a limiter.
 ///
 /// A reload replaces the policy in force only if the new file is complete and valid, and changes
-/// nothing that needs a restart. Otherwise the old policy stays in force and the status shows the
-/// reason. This type makes all reloads of one file, one after the other. The limiter's store is a
-/// [`Backend`], or a wrapper `S` around one.
+/// nothing that needs a restart. In every other case, the old policy stays in force and the status
+/// shows the reason. This type makes all reloads of one file, one after the other. The limiter's
+/// store is a [`Backend`], or a wrapper `S` around a [`Backend`].
 pub struct PolicyFile<S = Backend> {
     path: PathBuf,
     limiter: Arc<Limiter<S>>,
@@ -38,16 +38,16 @@ pub struct PolicyFile<S = Backend> {
     listeners: ListenerState,
     /// The settings with which the store was opened.
     settings: Settings,
-    /// The content of the last reload attempt. Locked during a reload.
+    /// The content at the last reload attempt. The lock is held during a reload.
     taken: Mutex<Option<Look>>,
     /// The content of the policy file at the last check, and the files with networks that the
-    /// policy file names.
+    /// policy file names. The files are watched too.
     named_files: Mutex<(Vec<u8>, Vec<PathBuf>)>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
 }
 
-/// Whether this process serves the listeners that the file configures.
+/// Whether this process serves the listeners that the policy file configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerState {
     /// The process serves the listeners, so a reload cannot change their addresses.
@@ -63,7 +63,7 @@ pub enum ListenerState {
 pub enum Reloaded {
     /// The file contains the policy that is already in force.
     Unchanged,
-    /// Another policy is in force.
+    /// Another policy is in force now.
     Replaced {
         /// The policy's version.
         version: Arc<str>,
@@ -76,7 +76,7 @@ pub enum Reloaded {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReloadError {
-    /// The file cannot be used.
+    /// The file cannot be read or has mistakes.
     Load(LoadError),
     /// The file changes settings that need a restart.
     NeedsRestart {
@@ -115,15 +115,15 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         self
     }
 
-    /// Sets a callback that receives each new policy, for code that keeps a copy of a part of the
-    /// policy.
+    /// Sets a callback that receives each new policy. Code that keeps a copy of some of the
+    /// policy's values needs the callback.
     #[must_use]
     pub fn with_on_reload(mut self, on_reload: impl Fn(&Revision) + Send + Sync + 'static) -> Self {
         self.on_reload = Box::new(on_reload);
         self
     }
 
-    /// Returns the results of the reloads.
+    /// Returns the results of the reloads since the process started.
     #[must_use]
     pub fn status(&self) -> ReloadStatus {
         self.reloads.lock().clone()
@@ -140,10 +140,11 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         Arc::clone(self.limiter.policy().version())
     }
 
-    /// Reloads the file. Blocks the thread while it reads the file from a disk.
+    /// Reloads the file. Blocks the thread while the file is read from a disk.
     ///
     /// # Errors
-    /// [`ReloadError`] if the file was not used. The policy in force stays unchanged.
+    /// [`ReloadError`] if the content of the file was not used. The policy in force stays
+    /// unchanged.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
         let mut taken = self.taken.lock();
         let bytes = tollgate_policy::read(&self.path);
@@ -186,9 +187,9 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         reloaded
     }
 
-    /// Reloads the file whenever its content differs from the last attempt, until the future is
-    /// dropped. An invalid or missing file is logged once. A file that is renamed to the same path
-    /// and a symbolic link with a new target are changes too.
+    /// Reloads the file whenever its content differs from the content of the last attempt, until
+    /// the future is dropped. An invalid or missing file is logged once. A file that is renamed to
+    /// the same path, and a symbolic link with a new target, count as changes too.
     pub async fn watch(self: Arc<Self>) {
         let mut looks = interval(LOOK_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -198,7 +199,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
             let file = Arc::clone(&self);
             let look = move || file.look_of(&tollgate_policy::read(&file.path));
             let Ok(look) = spawn_blocking(look).await else { continue };
-            // The file may be incomplete: wait until two checks find the same content.
+            // The file may be incomplete, so wait until two checks find the same content.
             if before.as_ref() != Some(&look) {
                 before = Some(look);
                 continue;
@@ -209,7 +210,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         }
     }
 
-    /// Reloads the content `look`, unless it was the last attempt or the file has changed again.
+    /// Reloads the content `look`, unless the last attempt had the same content or the file has
+    /// changed again.
     fn take_once(&self, look: Look) {
         let mut taken = self.taken.lock();
         if taken.as_ref() == Some(&look) {
@@ -256,13 +258,13 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     }
 }
 
-/// The result of a check of the policy file.
+/// The state of the policy file at one check.
 #[derive(Debug, PartialEq, Eq)]
 struct Look {
     /// The file's bytes, or the error of reading it.
     policy: Result<Vec<u8>, io::ErrorKind>,
-    /// The other files that the policy names. They can be large, so a change of a file's length or
-    /// time counts as a change of its content.
+    /// The other files that the policy names. These files can be large, so a change of a file's
+    /// length or modification time counts as a change of its content.
     files: Vec<(PathBuf, Option<Stamp>)>,
 }
 
@@ -273,7 +275,7 @@ fn includes_files(bytes: &[u8]) -> bool {
     bytes.windows(KEY.len()).any(|part| part == KEY)
 }
 
-/// The length of a file and the time of its last change.
+/// The length of a file and the time of its last modification.
 type Stamp = (u64, Option<SystemTime>);
 
 fn stamp(path: &Path) -> Option<Stamp> {

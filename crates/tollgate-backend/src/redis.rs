@@ -18,9 +18,9 @@ use crate::settings::{OpenError, Refunds};
 pub const REDIS_DEADLINE: Duration = Duration::from_millis(15);
 
 /// Redis or Valkey as the store of a [builder](tollgate::RequestLimiterBuilder): one server, or
-/// several among which the subjects are divided.
+/// several servers over which the subjects are distributed.
 ///
-/// A server that does not answer is not an error: until the server answers again, this node decides
+/// A server that does not answer is not an error. Until the server answers again, this node decides
 /// with its share of each limit. This store needs a Tokio runtime.
 ///
 /// ```no_run
@@ -50,8 +50,9 @@ pub struct Redis {
 }
 
 impl Redis {
-    /// Keeps counters in the servers `urls`, such as `redis://10.0.0.1:6379` or `rediss://…` for
-    /// TLS. Every node must name the same servers, in any order.
+    /// Creates a store that keeps counters in the servers at `urls`, such as
+    /// `redis://10.0.0.1:6379` or `rediss://…` for TLS. Every node must name the same servers, in
+    /// any order.
     pub fn connect<U: Into<String>>(urls: impl IntoIterator<Item = U>) -> Self {
         let urls = urls.into_iter().map(Into::into).collect();
         Self { urls, deadline: REDIS_DEADLINE, nodes: NonZeroU32::MIN }
@@ -93,7 +94,8 @@ impl Redis {
     }
 }
 
-/// The part of a URL that names its server: without the scheme and without credentials.
+/// Returns the text of a URL that identifies its server, without the scheme and without
+/// credentials.
 fn shard_name(url: &str) -> &str {
     let server = url.split_once("://").map_or(url, |(_, server)| server);
     server.rsplit_once('@').map_or(server, |(_, server)| server).trim_end_matches('/')
@@ -112,7 +114,7 @@ impl OpenStore for Redis {
     }
 }
 
-/// Omits the URLs, because they may contain passwords.
+/// The debug output omits the URLs, because they may contain passwords.
 impl fmt::Debug for Redis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shards: Vec<_> = self.urls.iter().map(|url| shard_name(url)).collect();

@@ -1,4 +1,5 @@
-//! The Redis shards of a policy file, and a node's work with them besides decisions.
+//! The Redis shards of a policy file, and the work of a node on its shards in addition to
+//! decisions.
 
 mod heartbeats;
 mod inspect;

@@ -21,29 +21,31 @@ pub struct ShardStatus {
     /// The shard's name in the settings.
     pub name: Box<str>,
     /// How the primary runs the decision step: as a module, a function or a script. In a cluster,
-    /// the runtime of the first primary.
+    /// how the first primary runs the step.
     pub runs: StepRuntime,
-    /// The batchers of the connections to the shard's servers. The batcher of the primary is the
-    /// first. The batchers of the replicas that serve reads follow, in the order of the settings.
-    /// In a cluster, the groups of a primary and its replicas are in the order of their first
-    /// slots, each with its primary's batcher first.
+    /// The status of each connection's batcher. The batcher of the primary is the first. The
+    /// batchers of the replicas that serve reads follow, in the order of the settings. In a
+    /// cluster, each primary forms a group with its replicas. The groups are in the order of their
+    /// first slots, and the primary's batcher is the first of its group.
     pub batchers: Vec<BatcherStatus>,
     /// How far the shard's clock is ahead of this machine's clock. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
-    /// Whether this node decides by the server's clock: always if the policy file says so,
-    /// otherwise while the two clocks differ by more than half of the smallest `skew_max`.
+    /// Whether this node decides by the server's clock. The value is always true if the policy file
+    /// selects the server's clock. Without this setting, the value is true while the two clocks
+    /// differ by more than half of the smallest `skew_max`.
     pub clock_overridden: bool,
     /// The reachable servers that report themselves as primary, in a shard of several servers that
-    /// is not a cluster. If several servers do, all nodes charge the same one of these servers.
+    /// is not a cluster. If several servers report themselves as primary, all nodes charge the same
+    /// one of these servers.
     pub claimed_by: Vec<String>,
-    /// How often lost counters were detected since the store was opened. Each time, windows started
-    /// again.
+    /// How often lost counters were detected since the store was opened. After each loss, some or
+    /// all windows started again.
     pub windows_lost: u64,
-    /// The reason of the last loss.
+    /// The cause of the last loss of counters, or `None` without a loss.
     pub last_loss: Option<DataLoss>,
-    /// The charges that failovers had lost and that this node replayed.
+    /// The counts of charges that failovers had lost and that this node replayed.
     pub repaired: ReplayCounts,
-    /// The status of the cluster, if the shard is one.
+    /// The status of the cluster, if the shard is a cluster.
     pub cluster: Option<ClusterStatus>,
     /// The durations of the shard's calls, each until its answer or its timeout.
     pub took: Observed,
@@ -60,36 +62,36 @@ pub struct MemcachedStatus {
     pub took: Observed,
 }
 
-/// Counts of decisions without a shard, and of failures.
+/// The numbers of decisions without a shard, and of failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Calls that were refused without a store call, because they had been refused until a later
-    /// time.
+    /// The number of calls that the deny cache refused without a store call.
     pub deny_cache_hits: u64,
-    /// Calls that this node's share answered.
+    /// The number of calls that this node's share of the limits answered.
     pub fallback_decisions: u64,
-    /// Units that this node's share admitted, by the outcome of their charge when a shard answered
-    /// again.
+    /// The number of units that this node's share of the limits admitted, by the outcome of their
+    /// charge when a shard answered again.
     pub local_charges: LocalChargeCounts,
-    /// Calls that neither a shard nor this node's share answered.
+    /// The number of calls that neither a shard nor this node's share of the limits answered.
     pub unanswered: u64,
-    /// Calls that exceeded the deadline of the whole decision.
+    /// The number of calls that exceeded the deadline of the whole decision.
     pub missed: u64,
-    /// Charges of failed calls that could not be refunded.
+    /// The number of charges of failed calls that could not be refunded.
     pub unrefunded: u64,
-    /// Calls that found stored state that does not count: of another type, invalid, or with a time
-    /// that no clock within the limit's skew can have shown.
+    /// The number of calls that found stored state that is not used. The state has another type, is
+    /// invalid, or has a time that no clock within the limit's `skew_max` can have shown.
     pub discarded: u64,
-    /// The charges that failovers had lost and that this node replayed, over all shards.
+    /// The counts of charges that failovers had lost and that this node replayed, over all shards.
     pub repaired: ReplayCounts,
-    /// Decisions from quota leases of this node, and the calls and units of these leases.
+    /// The counts of decisions from quota leases of this node, and of the calls and units of these
+    /// leases.
     pub leases: LeaseCounts,
 }
 
 impl ShardStatus {
-    /// Returns the status of each primary with its replicas: a single status, or one for each
-    /// primary of a cluster. In a cluster, the first status contains the replay counts and the call
-    /// durations of all.
+    /// Returns the status of each primary with its replicas. A shard that is not a cluster has one
+    /// status, and a cluster has one status for each primary. In a cluster, the first status
+    /// contains the replay counts and the call durations of all primaries.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
         let one = |(place, group): (usize, &GroupStatus)| Self {
@@ -129,8 +131,8 @@ impl ShardStatus {
         self.batchers.first().and_then(reached)
     }
 
-    /// Returns the difference between the shard's clock and this machine's clock that is certain at
-    /// least, or zero before the first reply.
+    /// Returns the difference between the shard's clock and this machine's clock, reduced by the
+    /// uncertainty of its estimate. Returns zero before the first reply.
     #[must_use]
     pub fn skew(&self) -> Duration {
         let surely = self

@@ -1,4 +1,4 @@
-//! The subjects of a limit, as far as the names of keys reveal them.
+//! Lists the subjects of a limit that are revealed by the names of keys.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -12,7 +12,7 @@ use tollgate_redis::{ListError, ListFilter, ListPage};
 use crate::backend::Backend;
 use crate::shards::Shard;
 
-/// The most steps of one call of [`Backend::subjects`]. Each step scans about 500 keys of one
+/// The most scans of one call of [`Backend::subjects`]. Each scan examines about 500 keys of one
 /// server ([`KEYS_PER_LIST_STEP`](tollgate_redis::KEYS_PER_LIST_STEP)).
 pub const LIST_STEPS: usize = 20;
 
@@ -22,8 +22,8 @@ pub const LISTED_SUBJECTS: usize = 100;
 /// The longest time for one call of [`Backend::subjects`].
 pub const LIST_DEADLINE: Duration = Duration::from_secs(2);
 
-/// The position of a listing: a shard, one of its primaries, and the cursor at that primary. Its
-/// text form is three numbers.
+/// The position of a listing: a shard, one of its primaries, and the cursor at that primary. The
+/// text form of a position consists of three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCursor {
     shard: usize,
@@ -34,20 +34,21 @@ pub struct ListCursor {
 /// The result of one call of [`Backend::subjects`].
 #[derive(Debug, Default)]
 pub struct ListedPage {
-    /// The subjects, each once. Another page may repeat some of them.
+    /// The subjects that were found. The same subject occurs once on a page, but may occur again on
+    /// another page.
     pub subjects: Vec<Subject>,
-    /// The position from which the next call continues; `None` at the end.
+    /// The position from which the next call continues. `None` at the end of the listing.
     pub next: Option<ListCursor>,
 }
 
 impl Backend {
-    /// Returns some of the subjects that match `filter`, from `at` on, by scanning a bounded number
-    /// of keys. There may be more subjects after an empty page. Returns `None` if a store that
-    /// decides does not reveal subjects: only the keys in Redis reveal them.
+    /// Returns some of the subjects that match `filter`. The listing continues at `at` and scans a
+    /// bounded number of keys, so there may be more subjects after an empty page. Returns `None` if
+    /// a store that decides does not reveal subjects. Only the keys in Redis reveal subjects.
     ///
     /// # Errors
     /// [`ListError`] of the first shard of the page, if this shard did not answer or does not
-    /// permit the scan. An error of a later shard ends the page before it.
+    /// permit the scan. If a later shard has an error, the page ends before this shard.
     pub async fn subjects(
         &self,
         filter: ListFilter<'_>,

@@ -1,4 +1,4 @@
-//! Tenants in the store: all nodes share them, and they outlive each node.
+//! Tenants in the store. All nodes share the tenants, and the tenants outlive each node.
 
 mod index;
 mod partitions;
@@ -30,29 +30,30 @@ use crate::blob_store::{BlobStore, encoded, is_newer};
 /// The time between two checks whether other nodes changed tenants.
 pub const TENANTS_PERIOD: Duration = Duration::from_millis(500);
 
-/// The time after which the store deletes a part of the tenants that no node has written again.
+/// The time after which the store deletes a document of tenants that no node has written again.
 pub const TENANTS_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The age at which a node writes a part of the tenants again, so the store keeps it.
+/// The age at which a node writes a document of tenants again, so the store does not delete the
+/// document.
 pub const TENANTS_RENEWAL: Duration = Duration::from_secs(7 * 24 * 3_600);
 
-/// The name of the document with the versions.
+/// The name of the document with the versions of all other documents.
 const INDEX: &str = "tenants";
 
-/// The most attempts to store a change while other nodes store theirs.
+/// The most attempts to store a change while other nodes store changes too.
 const ATTEMPTS: usize = 8;
 
 /// The most documents that a node reads or writes at one time.
 const AT_ONCE: usize = 16;
 
-/// The tenants of a limiter, stored where its limits are.
+/// The tenants of a limiter, stored in the same store as its limits.
 ///
-/// The tenants are in [`PARTITIONS`] documents, called partitions, and an index has the version of
+/// The tenants are in [`PARTITIONS`] documents, called partitions. An index contains the version of
 /// each document. A hash of a tenant's name selects its document. A change replaces the documents
 /// of its tenants one by one, and then the index. Every node checks the index twice a second and
 /// reads the documents that changed. Each check also compares one document with the node's own
 /// rows: a document that the store lost is restored, and a document that the index lacks is read.
-/// With a memory store the tenants belong to this process.
+/// With a memory store, the tenants belong to this process.
 #[derive(Debug)]
 pub struct TenantSync {
     shared: Arc<Shared>,
@@ -79,8 +80,8 @@ impl TenantSync {
         Self { shared, watch }
     }
 
-    /// Waits for at most `within` until all tenants were read. Returns true if all were read or the
-    /// policy has no tenants.
+    /// Waits for at most `within` until all tenants are read. Returns true if all tenants are read
+    /// or the policy has no tenants.
     pub async fn loaded(&self, within: Duration) -> bool {
         let all = async {
             while self.refresh().await.is_err() {
@@ -93,7 +94,7 @@ impl TenantSync {
     /// Checks at once whether other nodes changed tenants, and restores lost documents.
     ///
     /// # Errors
-    /// The text of the error if the store did not answer. The last tenants that were read stay in
+    /// The text of the error if the store did not answer. The tenants that were last read stay in
     /// force.
     pub async fn refresh(&self) -> Result<(), String> {
         self.shared.refresh().await.map_err(|error| error.to_string())
@@ -145,17 +146,18 @@ struct Shared {
     is_loaded: AtomicBool,
     /// The partition that the next check compares.
     sweep: AtomicUsize,
-    /// Locked while tenants are read or changed, so an older read cannot replace a newer change.
+    /// The lock for reads and changes of tenants. The lock prevents an older read from replacing a
+    /// newer change.
     turn: tokio::sync::Mutex<()>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// The error of the last read.
+    /// The error of the last attempt to read the tenants.
     failure: Option<ReadError>,
-    /// The version of the last index of which this node has read all partitions.
+    /// The version of the last index for which this node has read all partitions.
     index: Vec<u8>,
-    /// Partitions that the index may lack.
+    /// The partitions that the index may lack.
     unlisted: BTreeSet<usize>,
 }
 
@@ -182,7 +184,7 @@ impl From<StoreError> for ReadError {
 }
 
 impl ReadError {
-    /// Returns the error of a batch of which only `stored` of `parts` parts were stored.
+    /// Returns the error of a batch with `parts` partitions, of which only `stored` were stored.
     const fn refusal(self, stored: usize, parts: usize) -> TenantStoreError {
         match self {
             Self::Store(error) => TenantStoreError::Store { error, stored, parts },
@@ -228,7 +230,7 @@ impl Shared {
         }
         let failure = outcome.err();
         let before = std::mem::replace(&mut self.state.lock().failure, failure);
-        // Every check comes here, but only a change of the state is logged.
+        // Every check runs this code, but only a change of the state is logged.
         match (before, failure) {
             (None, Some(error)) if self.is_loaded.load(Ordering::Relaxed) => {
                 tracing::warn!("{error}: the last tenants that were read stay in force");
@@ -242,7 +244,8 @@ impl Shared {
         outcome
     }
 
-    /// Reads the partitions that changed since the last index, and restores those that were lost.
+    /// Reads the partitions that changed since the last index, and restores partitions that the
+    /// store lost.
     async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let version = blob_store.version(INDEX).await?;
         if version == self.state.lock().index {
@@ -259,7 +262,7 @@ impl Shared {
         for part in behind.chunks(AT_ONCE) {
             self.compare(blob_store, part).await?;
         }
-        // A partition that this node has and the index lacks was lost, or is not listed yet.
+        // The store lost such a partition, or the index does not contain the partition yet.
         let listed = |partition: &usize| index.0.get(partition).copied().unwrap_or_default();
         let unlisted = behind.iter().filter(|one| listed(one) != self.held(**one));
         let mut state = self.state.lock();
@@ -268,8 +271,8 @@ impl Shared {
         Ok(())
     }
 
-    /// Compares the next partition with the store's document, and writes a partition that has to be
-    /// renewed.
+    /// Compares the next partition with the document in the store, and writes a partition that must
+    /// be renewed.
     async fn sweep(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let partition = self.sweep.fetch_add(1, Ordering::Relaxed) % PARTITIONS;
         self.compare(blob_store, &[partition]).await?;
@@ -288,7 +291,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Adds partitions that the index lacks to the index.
+    /// Adds the partitions that the index lacks to the index.
     async fn list(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
         let unlisted = self.state.lock().unlisted.clone();
         if unlisted.is_empty() {
@@ -311,8 +314,8 @@ impl Shared {
             if put == CasOutcome::Stored {
                 let mut state = self.state.lock();
                 state.unlisted.retain(|partition| !unlisted.contains(partition));
-                // If this node has read all partitions of the previous index, it has read all
-                // partitions of this one.
+                // If this node has read all partitions of the previous index, the node has also
+                // read all partitions of this index.
                 if state.index == document.version {
                     state.index = next.version;
                 }
@@ -359,7 +362,7 @@ impl Shared {
                 break;
             }
         }
-        // Other nodes also find a partition that is not listed, but later.
+        // Without the index, other nodes find a changed partition too, but later.
         let listed = self.list(blob_store).await;
         match outcome {
             Ok(()) => listed.map_err(|error| error.refusal(stored, parts))?,

@@ -18,18 +18,18 @@ use crate::settings::OpenError;
 use crate::shards::{START_WAIT, skew_max};
 use crate::status::{Counts, MemcachedStatus};
 
-/// One server. The durations of its calls are measured.
+/// One server. The durations of the server's calls are measured.
 pub(crate) type Server = Shard<CallTimer<Memcached>>;
 
-/// The servers, with all-or-nothing calls.
+/// The servers as one store, with all-or-nothing calls.
 pub(crate) type Servers = Atomic<Sharded<CallTimer<Memcached>>>;
 
 /// Limits on memcached servers.
 ///
-/// The wrappers are the same as those of [`RedisBackend`](crate::RedisBackend). The deny cache
-/// keeps refusals for a few milliseconds. All other calls go to the server that owns the subject.
-/// If the server does not answer within the deadline, this node's share of the limit decides.
-/// [`Memcached`] describes the weaker guarantees.
+/// The wrappers are the same as the wrappers of [`RedisBackend`](crate::RedisBackend). The deny
+/// cache keeps refusals for a few milliseconds. All other calls go to the server that owns the
+/// subject. If the server does not answer within the deadline, this node's share of the limit
+/// decides. [`Memcached`] describes the weaker guarantees.
 #[derive(Debug)]
 pub struct MemcachedBackend {
     store: ServerStore<Servers>,
@@ -42,8 +42,8 @@ impl MemcachedBackend {
         Self { store, skew_max: Arc::new(AtomicU64::new(skew_max(policy))) }
     }
 
-    /// Creates the store on the server at `address`, with `deadline` as the longest time for a
-    /// decision, and starts to connect.
+    /// Creates the store on the server at `address`, and starts to connect. `deadline` is the
+    /// longest time for a decision.
     pub(crate) fn open_server(
         settings: &MemcachedSettings,
         address: &str,
@@ -86,22 +86,24 @@ impl MemcachedBackend {
         self.store.counts(unrefunded, ReplayCounts::NOTHING)
     }
 
-    /// Waits until every server is connected, for at most [`START_WAIT`].
+    /// Waits for at most [`START_WAIT`] until every server is connected.
     pub(crate) async fn started(&self) {
         let connected = async {
             for server in self.servers() {
-                // All servers connect concurrently, so the total wait is at most the wait for one.
+                // All servers connect concurrently, so the total wait is not longer than the wait
+                // for one server.
                 if let Err(error) = server.store.store().ready(START_WAIT).await {
                     tracing::warn!("{error}; the fallback decides until the server responds");
                 }
             }
         };
-        // The servers that are not connected by then connect later.
+        // Servers that are not connected after this time connect later.
         let _ = tokio::time::timeout(START_WAIT, connected).await;
     }
 
-    /// Returns `clock` while it agrees with the clock of the first server, otherwise the server's
-    /// clock.
+    /// Returns the clock for decisions. If `clock` and the clock of the first server agree, the
+    /// returned clock shows the time of `clock`. If they differ too much, the returned clock shows
+    /// the server's time.
     pub(crate) fn clock(&self, clock: impl Clock + 'static) -> Arc<dyn Clock> {
         self.servers().for_each(|server| server.store.store().check_clock());
         let tolerance = Tolerance::half_of(Arc::clone(&self.skew_max));
@@ -109,7 +111,7 @@ impl MemcachedBackend {
         Arc::new(StoreClock::new(clock, servers, tolerance))
     }
 
-    /// Applies the clock tolerance of `policy`.
+    /// Applies the tolerance for clock differences in `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }

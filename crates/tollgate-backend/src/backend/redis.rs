@@ -16,21 +16,22 @@ use crate::settings::{Refunds, deny_cache_ttl};
 use crate::shards::{Deciding, Heartbeats, Shard, ShardMap, ShardStore, WATCH_PERIOD, Watch};
 use crate::status::{Counts, MapStatus, ShardStatus};
 
-/// The shards as one store.
+/// The shards as one store, which can move subjects to another shard map.
 type Servers = Rebalance<ShardStore>;
 
 /// Limits in shards of Redis or Valkey.
 ///
-/// The deny cache of this node answers calls that it remembers as refused. All other calls go to
-/// the shard that owns the subject, or to several shards if necessary, or are decided from a quota
-/// lease of this node if the limit uses leases. If there is no answer within the deadline, this
-/// node's share of the limit decides. The documentation of each layer describes its weaker
-/// guarantees and their bounds: [`DenyCache`](tollgate_stores::DenyCache),
-/// [`Fallback`](tollgate_stores::Fallback), [`LocalShare`](tollgate_stores::LocalShare),
-/// [`Deadline`](tollgate_stores::Deadline), [`QuotaLease`](tollgate_stores::QuotaLease),
-/// [`Atomic`](tollgate_stores::Atomic), [`Sharded`](tollgate_stores::Sharded),
-/// [`FailoverReplay`](tollgate_stores::FailoverReplay), [`RedisShard`](tollgate_redis::RedisShard);
-/// and, while subjects move from one shard map to another, [`Rebalance`].
+/// The deny cache of this node answers calls for which it has a valid refusal. Calls on leased
+/// limits are decided from a quota lease of this node if the lease has enough units. All other
+/// calls go to the shard that owns the subject, or to several shards if necessary. If there is no
+/// answer within the deadline, this node's share of the limit decides. The documentation of each
+/// layer describes its weaker guarantees and their bounds:
+/// [`DenyCache`](tollgate_stores::DenyCache), [`Fallback`](tollgate_stores::Fallback),
+/// [`LocalShare`](tollgate_stores::LocalShare), [`Deadline`](tollgate_stores::Deadline),
+/// [`QuotaLease`](tollgate_stores::QuotaLease), [`Atomic`](tollgate_stores::Atomic),
+/// [`Sharded`](tollgate_stores::Sharded), [`FailoverReplay`](tollgate_stores::FailoverReplay),
+/// [`RedisShard`](tollgate_redis::RedisShard), and, while subjects move from one shard map to
+/// another, [`Rebalance`].
 #[derive(Debug)]
 pub struct RedisBackend {
     store: ServerStore<Servers>,
@@ -39,8 +40,8 @@ pub struct RedisBackend {
     watch: Watch,
     /// The heartbeats of this node. `None` for an observer.
     heartbeats: Option<Heartbeats>,
-    /// The handle that stops the task which charges the shards for units that this node admitted
-    /// without them.
+    /// The handle that stops the charging task. The task charges the shards for units that this
+    /// node admitted while a shard did not answer.
     charging: AbortHandle,
 }
 
@@ -69,8 +70,9 @@ impl RedisBackend {
         self.shards.shards().map(status).collect()
     }
 
-    /// Returns this node's shard map, the maps of other nodes, and the progress of a rebalance. An
-    /// [observer](tollgate_redis::ClientRole::ReadOnly) does not query the other nodes' maps.
+    /// Returns this node's shard map, the shard maps of other nodes, and the progress of a
+    /// rebalance. An [observer](tollgate_redis::ClientRole::ReadOnly) does not query the shard maps
+    /// of other nodes.
     #[must_use]
     pub fn map_status(&self) -> MapStatus {
         let nothing_heard =
@@ -88,8 +90,8 @@ impl RedisBackend {
         self.watch.started().await;
     }
 
-    /// Applies `policy`. The deny cache keeps a refusal only briefly if a refund that the policy
-    /// permits can end the refusal.
+    /// Applies `policy`. If a refund that the policy permits can end a refusal, the deny cache
+    /// keeps refusals only briefly.
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
         self.store.handles().refusals.set_ttl(deny_cache_ttl(redis, policy, refunds));
         self.watch.follow(policy);
@@ -106,9 +108,9 @@ impl RedisBackend {
         clock
     }
 
-    /// Checks that this node's clock differs from every shard's clock by at most the time that the
-    /// limits allow. If a difference is larger, the node decides by the shard's clock and is not
-    /// ready.
+    /// Checks that this node's clock differs from every shard's clock by at most the difference
+    /// that the limits permit. If a difference is larger, the node decides by the shard's clock and
+    /// is not ready.
     ///
     /// # Errors
     /// The shard and the difference of its clock, with advice to the operator.
@@ -156,9 +158,9 @@ impl OffsetSource for ShardMap {
     }
 }
 
-/// Charges the shards once per [`WATCH_PERIOD`] with the units that this node admitted without
-/// them, so the units count even if the node receives no more requests. These charges have the time
-/// of the node's decision clock.
+/// Starts a task that, once per [`WATCH_PERIOD`], charges the shards for units that this node
+/// admitted while a shard did not answer. The units then count even if the node receives no more
+/// requests. The time of these charges is the time of the node's decision clock.
 fn charge_local(decider: Arc<Decider<Servers>>, clock: Deciding) -> AbortHandle {
     let task = tokio::spawn(async move {
         let mut looks = interval(WATCH_PERIOD);

@@ -6,8 +6,9 @@ use tollgate_stores::{Atomic, Rollout};
 
 use super::written_percent::WrittenPercent;
 
-/// A store over two stores. One of them decides for a percentage of the subjects, and the other for
-/// the rest. See [`Rollout`] for its guarantees, and [`Atomic`] for calls with subjects in both.
+/// A store over two stores. One store decides for a percentage of the subjects, and the other store
+/// decides for the rest. See [`Rollout`] for the guarantees, and [`Atomic`] for calls with subjects
+/// of both stores.
 #[derive(Debug)]
 pub struct RolloutBackend<S> {
     store: Atomic<Rollout<S, S>>,
@@ -27,8 +28,8 @@ impl<S: CellTransfer> RolloutBackend<S> {
         self.store.partitions()
     }
 
-    /// Returns the percentage of subjects that belong to the new store. It can be read and set, and
-    /// a clone of the returned value shares the same percentage.
+    /// Returns the percentage of subjects that belong to the new store. The percentage can be read
+    /// and set. A clone of the returned value shares the same percentage.
     #[must_use]
     pub fn percentage(&self) -> &RolloutPercentage {
         self.rollout().percentage()
@@ -52,22 +53,22 @@ impl<S: CellTransfer> RolloutBackend<S> {
         self.rollout().transferred()
     }
 
-    /// Returns the number of calls for which the subjects' usage could not be transferred from the
-    /// other store.
+    /// Returns the number of calls with usage that could not be transferred from the other store.
     #[must_use]
     pub fn failed_transfers(&self) -> u64 {
         self.rollout().failed_transfers()
     }
 
-    /// Returns the number of charges of failed calls over both stores that could not be refunded,
-    /// plus the refunds of which it is not certain that both stores received them.
+    /// Returns the sum of two numbers: the charges of failed calls over both stores that could not
+    /// be refunded, and the refunds that may not have reached both stores.
     #[must_use]
     pub fn unrefunded(&self) -> u64 {
         self.store.unrefunded() + self.rollout().unconfirmed_refunds()
     }
 
-    /// Sets the percentage of the policy file if it differs from the previous file's. A percentage
-    /// that an administrator has set therefore survives other changes of the file.
+    /// Sets the percentage to the percentage in the policy file if it differs from the percentage
+    /// in the previous file. A percentage that an administrator has set therefore survives other
+    /// changes of the file.
     pub(crate) fn follow(&self, percent: Percent) {
         let before = self.percentage().get();
         if self.written.follow(self.percentage(), percent) {

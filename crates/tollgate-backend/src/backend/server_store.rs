@@ -14,36 +14,36 @@ use tollgate_stores::{Deadline, DenyCache, Fallback, LocalShare, QuotaLease, Quo
 
 use crate::status::Counts;
 
-/// The servers with quota leases: units that this node took from the servers in advance.
+/// The servers with quota leases, which are units that this node took from the servers in advance.
 pub(crate) type Leases<P> = QuotaLease<Arc<P>>;
 
 /// The servers with quota leases, with a deadline for each call.
 pub(crate) type Timely<P> = Deadline<Arc<Leases<P>>>;
 
-/// The servers with a deadline for each call. If they do not answer, this node's share of each
-/// limit decides.
+/// The servers with a deadline for each call. If the servers do not answer, this node's share of
+/// each limit decides.
 pub(crate) type Decider<P> = Fallback<Arc<Timely<P>>, LocalShare<Memory>>;
 
-/// The deny cache. It passes calls that it does not answer to the [`Decider`].
+/// The deny cache, which passes calls that it does not answer to the [`Decider`].
 pub(crate) type Refusals<P> = DenyCache<Arc<Decider<P>>>;
 
 /// Servers with the wrappers around them, and a handle of each wrapper.
 ///
-/// The deny cache answers calls that it remembers as refused. All other calls go to the server that
-/// owns the subject, or to several servers if necessary, or are decided from a quota lease of this
-/// node if the limit uses leases. If there is no answer within the deadline, this node's share of
-/// the limit decides. The documentation of each wrapper describes its weaker guarantees and their
-/// bounds.
+/// The deny cache answers calls for which it has a valid refusal. Calls on leased limits are
+/// decided from a quota lease of this node if the lease has enough units. All other calls go to the
+/// server that owns the subject, or to several servers if necessary. If there is no answer within
+/// the deadline, this node's share of the limit decides. The documentation of each wrapper
+/// describes its weaker guarantees and their bounds.
 #[derive(Debug)]
 pub(crate) struct ServerStore<P> {
     store: QuotaRescale<Arc<Refusals<P>>>,
     handles: Handles<P>,
-    /// Refunds unused units of quota leases.
+    /// The task that refunds unused units of quota leases.
     _sweeper: Sweeper,
     discarded: AtomicU64,
 }
 
-/// The wrappers of a [`ServerStore`], the innermost first.
+/// The wrappers of a [`ServerStore`]. The innermost wrapper is the first.
 #[derive(Debug)]
 pub(crate) struct Handles<P> {
     pub(crate) servers: Arc<P>,
@@ -64,7 +64,7 @@ impl<P: CellTransfer + 'static> ServerStore<P> {
     }
 
     /// Returns the counts of decisions without a server and of failures, since the store was
-    /// opened, with the two counts that only the servers have: `unrefunded` and `repaired`.
+    /// opened. `unrefunded` and `repaired` are the two counts that only the servers know.
     pub(crate) fn counts(&self, unrefunded: u64, repaired: ReplayCounts) -> Counts {
         let Handles { leases, timely, decider, refusals, .. } = &self.handles;
         let fallback = decider.counts();
@@ -91,7 +91,7 @@ impl<P: CellTransfer + 'static> Store for ServerStore<P> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let readings = self.store.apply(now, charges).await?;
         let found = |reading: &Reading| reading.found == StoredState::Discarded;
-        // A refusal from the deny cache was counted when the store returned it.
+        // A refusal from the deny cache was already counted when the store returned the refusal.
         if readings.source() == DecisionSource::Store && readings.iter().any(found) {
             self.discarded.fetch_add(1, Ordering::Relaxed);
         }

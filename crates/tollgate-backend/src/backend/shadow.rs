@@ -7,7 +7,7 @@ use tollgate_stores::shadow::Differences;
 
 use super::written_percent::WrittenPercent;
 
-/// A store that decides, and a shadow store that receives the same calls: see [`Shadow`].
+/// A store that decides, and a shadow store that receives the same calls. See [`Shadow`].
 #[derive(Debug)]
 pub struct ShadowBackend<S> {
     shadow: Shadow<S, S>,
@@ -47,7 +47,8 @@ impl<S> ShadowBackend<S> {
         self.shadow.differences()
     }
 
-    /// Sets the percentage of the policy file if it differs from the previous file's.
+    /// Sets the percentage to the percentage in the policy file if it differs from the percentage
+    /// in the previous file.
     pub(crate) fn follow(&self, percent: Percent) {
         self.written.follow(self.percentage(), percent);
     }

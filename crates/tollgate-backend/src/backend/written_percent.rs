@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use tollgate::model::Percent;
 use tollgate::rollout_percentage::RolloutPercentage;
 
-/// The percentage in the last policy file. If a reload finds the same value, a percentage that an
-/// administrator has set in the meantime stays in force.
+/// The percentage in the last policy file. If a reload finds the same percentage, a percentage that
+/// an administrator has set since the last reload stays in force.
 #[derive(Debug)]
 pub(crate) struct WrittenPercent(AtomicU16);
 

@@ -7,14 +7,15 @@ use tollgate::overrides::{
     Override, OverrideChange, OverrideScope, OverrideStoreError, OverrideTable,
 };
 
-/// The most changes that a node keeps until it can write them to the store.
+/// The most changes that a node keeps until the node can write the changes to the store.
 pub const MAX_LOCAL_OVERRIDES: usize = 100;
 
-/// The table of the store as it was last read, and the changes that the store does not have.
+/// The override table that was last read from the store, and the changes that are not in the store
+/// yet.
 #[derive(Debug, Default)]
 pub(super) struct LocalOverrides {
     stored: Arc<OverrideTable>,
-    /// The changes that the store does not have, at most one for each target.
+    /// The changes that are not in the store yet, at most one for each target.
     changes: Vec<LocalChange>,
 }
 
@@ -26,18 +27,18 @@ struct LocalChange {
 }
 
 impl LocalOverrides {
-    /// Returns the table of the store.
+    /// Returns the table that was last read from the store.
     pub(super) fn stored(&self) -> Arc<OverrideTable> {
         Arc::clone(&self.stored)
     }
 
-    /// Replaces the table of the store, and keeps the changes.
+    /// Replaces the table that was last read from the store, and keeps the changes.
     pub(super) fn read(&mut self, stored: Arc<OverrideTable>) {
         self.stored = stored;
     }
 
-    /// Replaces the table of the store by `stored`, which contains all changes, and removes the
-    /// changes.
+    /// Replaces the table that was last read from the store by `stored`, which contains all
+    /// changes, and removes the changes.
     pub(super) fn write(&mut self, stored: Arc<OverrideTable>) {
         *self = Self { stored, changes: Vec::new() };
     }
@@ -47,9 +48,9 @@ impl LocalOverrides {
         self.changes.iter().map(|local| local.change.target().clone()).collect()
     }
 
-    /// Returns the table in force: the table of the store, with the changes applied. A change is
-    /// left out if the override of its target in the store has changed since, or if the change has
-    /// expired.
+    /// Returns the table in force: the table of the store with the changes applied. A change is
+    /// left out if the store has another override for the same target than when the change was
+    /// made, or if the change has expired.
     pub(super) fn in_force(&self, now: Timestamp) -> Arc<OverrideTable> {
         self.changes.iter().fold(self.stored(), |table, LocalChange { change, before }| {
             let target = change.target();
@@ -86,7 +87,7 @@ impl LocalOverrides {
             self.changes.remove(known);
         }
         let before = self.stored.get(target, now).cloned();
-        // Removing an override that the store never had needs no change.
+        // No change is needed to remove an override that the store never had.
         if before.is_some() || matches!(change, OverrideChange::Set(_)) {
             self.changes.push(LocalChange { change: change.clone(), before });
         }

@@ -16,7 +16,7 @@ pub(super) fn changed(old: &Settings, new: &Settings, listeners: ListenerState) 
     let revealed = revealed(old, new);
     if old.store != new.store && !is_turned(&old.store, &new.store) {
         let store = store(&old.store, &new.store);
-        // A difference in another key of the store is reported as `store`.
+        // A difference in any other key of the store is reported as `store`.
         let is_told = !store.is_empty() || !revealed.is_empty();
         keys.extend(if is_told { store } else { vec!["store".to_owned()] });
     }
@@ -71,7 +71,8 @@ fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
     }
 }
 
-/// Returns the changed keys of the store at the key `at`.
+/// Returns the keys of the Redis store at the key `at` with values that differ between `old` and
+/// `new`.
 fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let keys = [
         ("shards", old.shards != new.shards),
@@ -93,7 +94,7 @@ fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
 }
 
 /// Returns the limits with a changed `reveal` setting. This setting determines the names of
-/// counters, and whether administrators see the subjects.
+/// counters, and whether administrators can see the subjects.
 fn revealed(old: &Settings, new: &Settings) -> Vec<String> {
     let (was, will_be) = (old.revealed.iter(), new.revealed.iter());
     let revealed = was.filter(|limit| !new.revealed.contains(limit));

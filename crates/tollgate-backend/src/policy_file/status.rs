@@ -9,9 +9,10 @@ pub struct ReloadStatus {
     pub done: u64,
     /// The number of reloads that were refused.
     pub refused: u64,
-    /// The time at which the policy in force was loaded, if that was not at the start.
+    /// The time at which the policy in force was loaded. `None` if the policy in force was loaded
+    /// at the start.
     pub replaced_at: Option<SystemTime>,
-    /// The reason why the current file is not in force, if it is not.
+    /// The reason why the current file is not in force. `None` if the current file is in force.
     pub refusal: Option<Refusal>,
 }
 

@@ -1,4 +1,5 @@
-//! The time for which this node caches refusals. It depends on the refunds that the policy permits.
+//! The time for which this node caches refusals. The time depends on the refunds that the policy
+//! permits.
 
 use std::collections::HashSet;
 
@@ -19,8 +20,8 @@ pub enum Refunds {
     ByReceipts,
 }
 
-/// Returns how long the deny cache keeps refusals: until the reset only if nothing can free units
-/// before the reset.
+/// Returns the time for which the deny cache keeps refusals. Refusals are kept until the reset only
+/// if no units can become free before the reset.
 pub(crate) fn deny_cache_ttl(
     redis: &RedisSettings,
     policy: &Policy,
@@ -38,8 +39,9 @@ pub(crate) fn deny_cache_ttl(
     }
 }
 
-/// Returns whether a charge can be refunded or changed later: because of a response, because
-/// callers with descriptors can send negative hits, or because nodes refund unused lease units.
+/// Returns whether a charge can be refunded or changed later. Three causes are possible: a
+/// response, callers with descriptors that send negative hits, and nodes that refund unused units
+/// of leases.
 fn refunds_charges(policy: &Policy) -> bool {
     let answers = policy.answers();
     let waits_for_answer = |rule: &Rule| {
@@ -55,7 +57,7 @@ fn refunds_charges(policy: &Policy) -> bool {
 }
 
 /// Returns whether the limits of one request can be on several shards. If one shard refuses, the
-/// charge on another one is refunded, so a limit can briefly look used up when it is not.
+/// charge on another shard is refunded, so a limit can briefly look used up although it is not.
 fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
     let partitions = |rules: &[Rule]| {
         let used = rules.iter().flat_map(|rule| &rule.limits);
@@ -69,8 +71,8 @@ fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
         }
 }
 
-/// Returns the dimension (the index of a subject's name) that selects the shard of a subject of
-/// `limit`.
+/// Returns the index of the name, among the policy's subject names, that selects the shard of a
+/// subject of `limit`.
 fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Option<usize> {
     let is_route = |dimension: &&usize| {
         redis.route_by.as_ref() == Some(&policy.dimensions()[**dimension].name)

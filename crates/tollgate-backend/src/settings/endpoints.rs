@@ -1,4 +1,4 @@
-//! Conversion of the servers of a shard from the settings of the policy file to the settings of the
+//! Conversion of a shard's servers from the settings of the policy file to the settings of the
 //! store.
 
 use std::fs::File;
@@ -19,14 +19,15 @@ use super::secret_error::SecretError;
 /// The connection settings of a shard.
 #[derive(Debug)]
 pub(crate) enum ConnectTarget {
-    /// A primary with its replicas, or the sentinels that report their addresses.
+    /// A primary with its replicas, or the sentinels that report the addresses of the primary and
+    /// its replicas.
     Servers(Box<Servers>),
-    /// Some nodes of a cluster.
+    /// Some nodes of a cluster, which report the other nodes.
     Cluster(Box<ClusterSettings>),
 }
 
-/// Returns the servers of `shard`, or the sentinels or cluster nodes that report the servers. Each
-/// has the user and the certificates that `redis` configures for all servers.
+/// Returns the servers of `shard`, or the sentinels or cluster nodes that report the servers. Every
+/// server has the user and the certificates that `redis` configures for all servers.
 ///
 /// # Errors
 /// [`OpenError::Endpoint`] for the first text that is not a server's URL.
@@ -71,7 +72,7 @@ pub(crate) fn reached(
     })))
 }
 
-/// Returns the cluster of `shard` with the nodes at the URLs `nodes`.
+/// Returns the settings of the cluster `shard` with the nodes at the URLs `nodes`.
 fn cluster(
     redis: &RedisSettings,
     shard: &ShardSettings,
@@ -85,7 +86,7 @@ fn cluster(
     Ok(settings)
 }
 
-/// Checks that the files and environment variables exist that each new connection reads.
+/// Checks that the files and environment variables exist which each new connection reads.
 ///
 /// # Errors
 /// [`OpenError`] for the first missing file or variable.
@@ -176,7 +177,7 @@ impl<'s> LoginDefaults<'s> {
         Credentials { user: self.user.map(str::to_owned), password }
     }
 
-    /// Returns the server at `url`, which is the value of `key` in `shard`.
+    /// Returns the endpoint of the server at `url`, which is the value of `key` in `shard`.
     fn endpoint(&self, url: &str, shard: &ShardSettings, key: &str) -> Result<Endpoint, OpenError> {
         self.try_endpoint(url).map_err(|error| OpenError::Endpoint {
             key: format!("store.redis.shards.{}.{key}", shard.name),
@@ -186,7 +187,8 @@ impl<'s> LoginDefaults<'s> {
 
     fn try_endpoint(&self, url: &str) -> Result<Endpoint, tollgate_redis::EndpointError> {
         let endpoint: Endpoint = url.parse()?;
-        // The user and password in a server's URL take precedence over the common ones.
+        // The user and password in a server's URL take precedence over the common user and
+        // password.
         let (own, shared) = (endpoint.credentials.clone(), self.credentials());
         let endpoint = endpoint.with_credentials(Credentials {
             user: own.user.or(shared.user),
@@ -208,7 +210,7 @@ fn tls(files: &TlsFiles) -> Tls {
     }
 }
 
-/// Opens the file to check that it can be read. Each connection reads the content again.
+/// Opens the file to check that the file can be read. Each connection reads the content again.
 fn open(path: &Path) -> io::Result<File> {
     File::open(path)
 }
@@ -223,7 +225,8 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Returns shards with these names, each with a server numbered by its place in the list.
+    /// Returns the settings of shards with these names. The address of each shard's server contains
+    /// the index of the shard.
     pub(crate) fn redis(names: &[&str]) -> RedisSettings {
         let shard = |(place, name): (usize, &&str)| ShardSettings {
             name: (*name).into(),
@@ -251,7 +254,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// Returns the first shard, with this replica instead of its replicas.
+    /// Returns the first shard of `redis`, with the replica at `url` instead of its replicas.
     fn with_replica(redis: &RedisSettings, url: &str) -> ShardSettings {
         let primary = "redis://10.0.0.0".into();
         let topology = Topology::Static { primary, replicas: vec![url.into()] };

@@ -18,7 +18,7 @@ pub enum OpenError {
     Secret {
         /// The key of the policy file that configures the setting.
         key: &'static str,
-        /// The error.
+        /// The reason why the secret cannot be read.
         error: SecretError,
     },
     /// A text is not the URL of a server.
@@ -26,16 +26,16 @@ pub enum OpenError {
         /// The key of the policy file that contains the URL, such as
         /// `store.redis.shards.a.primary`.
         key: String,
-        /// The error.
+        /// The reason why the text is not a URL of a server.
         error: EndpointError,
     },
     /// A certificate file cannot be read.
     Certificates {
         /// The key of the policy file that names the file.
         key: &'static str,
-        /// The path of the file.
+        /// The path of the certificate file.
         path: PathBuf,
-        /// The error.
+        /// The operating system's error.
         error: io::Error,
     },
     /// A text in `store.memcached.servers` is not the address of a server.

@@ -3,8 +3,8 @@
 use tollgate::store::memory::Bounds;
 use tollgate_policy::MemoryBounds;
 
-/// Returns the bounds of a memory store. A bound that is larger than this machine can address means
-/// no bound.
+/// Returns the bounds of a memory store. If a bound is larger than this machine can address, the
+/// store is not bounded by it.
 #[must_use]
 pub fn memory_bounds(memory: MemoryBounds) -> Bounds {
     let admission = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);

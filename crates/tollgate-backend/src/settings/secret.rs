@@ -1,4 +1,4 @@
-//! The deployment's key, read from the source in its policy file.
+//! Reads the deployment's hash key from the source that the policy file names.
 
 use std::{env, fs};
 
@@ -13,7 +13,8 @@ use super::secret_error::{SHORTEST_SECRET, SecretError};
 /// Reads a file or the environment. White space around the secret is removed.
 ///
 /// # Errors
-/// [`OpenError::Secret`] if there is no secret, or one shorter than [`SHORTEST_SECRET`].
+/// [`OpenError::Secret`] if there is no secret, or if the secret is shorter than
+/// [`SHORTEST_SECRET`].
 pub fn hash_key(source: &KeySource) -> Result<HashKey, OpenError> {
     read(source).map_err(|error| OpenError::Secret { key: "secret", error })
 }

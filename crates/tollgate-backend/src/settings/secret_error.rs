@@ -15,14 +15,14 @@ pub enum SecretError {
     Environment {
         /// The variable's name.
         name: String,
-        /// The error.
+        /// The reason why the variable cannot be read.
         error: VarError,
     },
     /// The file cannot be read.
     File {
         /// The file's path.
         path: PathBuf,
-        /// The error.
+        /// The operating system's error.
         error: io::Error,
     },
     /// The secret is shorter than [`SHORTEST_SECRET`] and could be guessed.

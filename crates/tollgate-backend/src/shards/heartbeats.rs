@@ -18,15 +18,17 @@ use super::missed::Missed;
 use super::watch::{Deciding, START_WAIT};
 use crate::status::{MapStatus, MoveStatus, Nodes};
 
-/// The time between two heartbeats of this node at every shard, well within [`HEARTBEAT_TTL`].
+/// The time between two heartbeats of this node at every shard. The time is well below
+/// [`HEARTBEAT_TTL`].
 pub const HEARTBEAT_PERIOD: Duration = Duration::from_millis(HEARTBEAT_TTL.get() / 3);
 
-/// The number of consecutive observations without any node on the old map before this node enters
-/// the phase `cutover`.
+/// The number of consecutive observations in which no node uses the old map, before this node
+/// enters the phase `cutover`.
 const QUIET_LOOKS: u32 = 2;
 
-/// Sends heartbeats with this node's map to every shard, reads which nodes use which map, and
-/// advances a rebalance through its phases, until it is dropped.
+/// The heartbeats of this node. Until this value is dropped, it sends heartbeats with this node's
+/// map to every shard, reads which nodes use which map, and advances a rebalance through its
+/// phases.
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     map: Arc<ShardMap>,
@@ -37,9 +39,10 @@ pub(crate) struct Heartbeats {
 }
 
 impl Heartbeats {
-    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`, at the times of
-    /// the node's decision clock. The clock matters because the first call after a failover replays
-    /// charges, and computes the age of the charges from the time of the call.
+    /// Starts the heartbeats at the shards of `map`, for the limits of `policy`. The time of each
+    /// heartbeat comes from the node's decision clock. The first call after a failover replays
+    /// charges and computes the age of the charges from the time of the call, so this clock
+    /// matters.
     pub(crate) fn start(
         map: Arc<ShardMap>,
         key: HashKey,
@@ -63,13 +66,14 @@ impl Heartbeats {
         Ok(Self { map, longest, found, task })
     }
 
-    /// Takes the windows of the limits of `policy` into account for the length of a rebalance.
+    /// Updates the length of a rebalance for the windows of the limits of `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
-        // Counters of longer windows may still be in the shards.
+        // Counters with longer windows may still be in the shards.
         self.longest.fetch_max(longest(policy), Ordering::Relaxed);
     }
 
-    /// Returns this node's progress.
+    /// Returns the shard map of this node, the maps of other nodes, and the progress of a
+    /// rebalance.
     pub(crate) fn status(&self) -> MapStatus {
         MapStatus {
             version: self.map.version(),
@@ -99,7 +103,7 @@ struct Round {
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
     /// The number of consecutive observations in which every shard of the old map answered and no
-    /// node used that map.
+    /// node used the old map.
     quiet: u32,
     began: Instant,
     /// The time at which this node entered the phase `cutover`.
@@ -109,7 +113,8 @@ struct Round {
 
 impl Round {
     async fn run(mut self) {
-        // All shards connect concurrently, so the total wait is at most the wait for one.
+        // All shards connect concurrently, so the total wait is not longer than the wait for one
+        // shard.
         let began = Instant::now();
         for shard in self.map.shards() {
             shard.store.servers().ready(START_WAIT.saturating_sub(began.elapsed())).await;
@@ -125,8 +130,8 @@ impl Round {
         }
     }
 
-    /// Sends a heartbeat to each shard. Returns the counts of the shards that answered, by shard
-    /// name.
+    /// Sends a heartbeat to each shard. Returns the counts that the shards returned, by shard name.
+    /// Shards that did not answer are left out.
     async fn beat(&self) -> HashMap<Box<str>, HeartbeatCounts> {
         let own = self.map.version();
         let other =
@@ -179,7 +184,8 @@ impl Round {
         }
     }
 
-    /// Logs the shards that some nodes with the same map do not reach, or reach at another address.
+    /// Logs each shard that does not receive the heartbeats of some nodes with the same map. These
+    /// nodes cannot reach the shard, or reach it at another address.
     fn tell_missed(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let map = self.map.version();
         for (shard, change) in self.missed.look(counts_by_shard) {

@@ -20,7 +20,7 @@ pub enum Role {
     Sentinel,
 }
 
-/// A server and its report.
+/// A server, and the server's report about itself.
 #[derive(Debug)]
 pub struct Inspected {
     /// The shard that the server belongs to.
@@ -33,8 +33,9 @@ pub struct Inspected {
     pub told: Result<Inspection, LinkError>,
 }
 
-/// Queries all servers of `redis` concurrently, each for at most `within`: the servers in the
-/// settings, and the servers that `shards` report. Returns them in the order of the shards.
+/// Queries all servers of `redis` concurrently, each for at most `within`. The servers are the
+/// servers in the settings and the servers that `shards` report. Returns the results in the order
+/// of the shards.
 ///
 /// # Errors
 /// [`OpenError`] if the settings name no server.
@@ -91,7 +92,7 @@ fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> 
     keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
 }
 
-/// The user and the certificates for servers that other servers reported.
+/// The user and the certificates for servers that another server reported.
 struct Like {
     credentials: Credentials,
     tls: Option<Tls>,

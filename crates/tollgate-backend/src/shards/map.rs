@@ -1,4 +1,5 @@
-//! The shard map of a policy file: one assignment of subjects to shards, or two during a rebalance.
+//! The shard map of a policy file. During a rebalance, two maps assign subjects to shards: the
+//! previous map and the new map.
 
 use std::sync::Arc;
 
@@ -11,10 +12,10 @@ use tollgate_stores::sharded::{MapVersion, Routing};
 use super::redis_servers::RedisServers;
 use super::shard_store::ShardStore;
 
-/// A shard. If a shard is in both shard maps, the maps share this value.
+/// A shard. If a shard is in both shard maps, both maps share one store.
 pub(crate) type Shard = tollgate_stores::Shard<Arc<ShardStore>>;
 
-/// The shards, and the store over them.
+/// The shards, and the store that combines them.
 #[derive(Debug)]
 pub(crate) struct ShardMap {
     store: Arc<Rebalance<ShardStore>>,
@@ -33,13 +34,14 @@ impl ShardMap {
         &self.store
     }
 
-    /// Returns the shards of the settings in their order, then those that are only in the previous
-    /// map.
+    /// Returns the shards of the settings in their order, and then the shards that are only in the
+    /// previous map.
     pub(crate) fn shards(&self) -> impl Iterator<Item = &Shard> {
         self.store.after().partitions().shards().iter().chain(&self.leaving)
     }
 
-    /// Returns the shards of the previous map if there is one, otherwise of the current map.
+    /// Returns the shards of the previous map. If there is no previous map, returns the shards of
+    /// the current map.
     pub(crate) fn shards_before(&self) -> &[Shard] {
         self.store.before().partitions().shards()
     }
@@ -50,7 +52,7 @@ impl ShardMap {
         self.store.after().partitions().shard_for(subject).store.servers()
     }
 
-    /// Returns the rebalance, if there is one.
+    /// Returns the rebalance, or `None` if no rebalance is in progress.
     pub(crate) fn rebalance(&self) -> Option<&Rebalance<ShardStore>> {
         Some(&*self.store).filter(|store| store.has_previous())
     }
@@ -60,8 +62,8 @@ impl ShardMap {
         self.store.after().partitions().version()
     }
 
-    /// Returns how far the clock of the first shard that returned its time is ahead of a clock that
-    /// shows `now`.
+    /// Returns how far the clock of a shard is ahead of a clock that shows `now`. The shard is the
+    /// first shard with a known time.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.shards().find_map(|shard| shard.store.servers().clock_offset(now))
     }
@@ -78,7 +80,8 @@ impl ShardMap {
     }
 }
 
-/// Returns the routing by the part of a subject called `route_by`, or by its first part.
+/// Returns the routing by the pair called `route_by` of a subject. Without `route_by`, returns the
+/// routing by the first pair.
 pub(crate) fn routing(route_by: Option<&str>) -> Routing {
     route_by.map_or(Routing::First, |name| Routing::Dimension(name.into()))
 }

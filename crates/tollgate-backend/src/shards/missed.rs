@@ -1,19 +1,20 @@
-//! Detection of shards that receive heartbeats from fewer nodes of the same map than other shards
-//! do.
+//! Detection of shards that receive heartbeats from fewer nodes with the same map than other shards
+//! receive.
 
 use std::collections::HashMap;
 
 use tollgate_stores::rebalance::HeartbeatCounts;
 
-/// The number of consecutive observations with missing nodes before they are reported. This is
-/// longer than the time for which a stopped node is still counted.
+/// The number of consecutive observations with missing nodes before the missing nodes are reported.
+/// This many observations take longer than the time for which a stopped node is still counted.
 const LOOKS: u32 = 4;
 
-/// The shards that miss heartbeats, with the time since which each misses them.
+/// The shards that miss heartbeats, with the number of consecutive observations in which each shard
+/// missed heartbeats.
 ///
 /// Every node sends heartbeats to all shards of its map. A map consists of names, so the servers of
-/// a shard may change. If a node has another address for a shard, its map is the same, but the
-/// shard at the address of the other nodes misses its heartbeats.
+/// a shard may change. If a node has another address for a shard than the other nodes, its map is
+/// the same, but the shard at the address of the other nodes does not receive its heartbeats.
 #[derive(Debug, Default)]
 pub(crate) struct Missed(HashMap<Box<str>, Since>);
 
@@ -25,8 +26,8 @@ struct Since {
 }
 
 impl Missed {
-    /// Processes the counts of the shards that answered. Returns the changes: shards with the
-    /// number of nodes that each misses now.
+    /// Processes the counts of the shards that answered. Returns each shard with a changed number
+    /// of missing nodes, and the new number.
     pub(crate) fn look<'h>(
         &mut self,
         counts_by_shard: &'h HashMap<Box<str>, HeartbeatCounts>,

@@ -1,4 +1,4 @@
-//! The assignment of subjects to shards, and a preview of the moves that another shard map would
+//! Previews of the assignment of subjects to shards, and of the moves that another shard map would
 //! cause.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use tollgate_stores::{Shard, Sharded};
 
 use super::map::routing;
 
-/// The number of sampled subjects.
+/// The number of subjects in the sample of a [`ShardPlan`].
 pub const SAMPLE: u32 = 100_000;
 
 /// A preview of the subjects that a change of the shard map would move.
@@ -22,20 +22,20 @@ pub struct ShardPlan {
     pub from: MapVersion,
     /// The version of the new map.
     pub to: MapVersion,
-    /// The sampled subjects, of [`SAMPLE`], that would move to another shard.
+    /// The number of sampled subjects, out of [`SAMPLE`], that would move to another shard.
     pub moved: u32,
-    /// The number of moved subjects for each pair of shards, largest first.
+    /// The number of moved subjects for each pair of shards. The largest number is the first.
     pub flows: Vec<Flow>,
 }
 
-/// The subjects that would move from one shard to another.
+/// The number of subjects that would move from one shard to another shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// The shard that owns the subjects now.
     pub from: Box<str>,
     /// The shard that would own the subjects.
     pub to: Box<str>,
-    /// The number of subjects that would move, of [`SAMPLE`].
+    /// The number of sampled subjects, out of [`SAMPLE`], that would move.
     pub subjects: u32,
 }
 
@@ -44,8 +44,8 @@ pub struct Flow {
 pub struct PlanError(ShardsError);
 
 impl ShardPlan {
-    /// Computes the subjects that move if the shards of `to` replace those of `from`, with the same
-    /// `key`.
+    /// Computes the subjects that move if the shards of `to` replace the shards of `from`. Both
+    /// maps use the same `key`.
     ///
     /// # Errors
     /// [`PlanError`] if the shards of `from` or of `to` are not a valid shard map.
@@ -71,8 +71,8 @@ impl ShardPlan {
     }
 }
 
-/// Returns the name of the shard of `redis` that owns `subject`, hashed with `key`, and the map's
-/// version.
+/// Returns the name of the shard of `redis` that owns `subject`, and the version of the shard map.
+/// `key` hashes the subject.
 ///
 /// # Errors
 /// [`PlanError`] if the settings are not a valid shard map.
@@ -95,7 +95,8 @@ fn map(redis: &RedisSettings, key: &HashKey) -> Result<Sharded<()>, PlanError> {
     Ok(map.with_routing(routing(redis.route_by.as_deref())))
 }
 
-/// Returns a subject with a pair for each name by which one of the two maps selects shards.
+/// Returns a subject for the sample. The subject has a pair for each name by which one of the two
+/// maps selects shards.
 fn sampled(number: u32, from: &RedisSettings, to: &RedisSettings, key: &HashKey) -> Subject {
     let routes = [Some("sample"), from.route_by.as_deref(), to.route_by.as_deref()];
     let mut names: Vec<&str> = routes.into_iter().flatten().collect();

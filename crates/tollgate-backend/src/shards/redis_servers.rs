@@ -1,4 +1,4 @@
-//! The servers of one Redis shard, as partitions over which its subjects are divided.
+//! The servers of one Redis shard, as partitions over which the shard's subjects are distributed.
 
 use std::time::Duration;
 
@@ -31,15 +31,15 @@ use crate::status::ShardStatus;
 /// lacks.
 #[derive(Debug)]
 pub enum RedisServers {
-    /// A primary with its replicas: one partition.
+    /// A primary with its replicas, which form a single partition.
     Shard(Box<RedisShard>),
-    /// A Redis Cluster, whose slots are the partitions.
+    /// A Redis Cluster. The slots of the cluster are the partitions.
     Cluster(Box<RedisCluster>),
 }
 
 impl RedisServers {
-    /// Opens the servers of `shard` with `deadline` as the longest time for a decision, and starts
-    /// to connect.
+    /// Opens the servers of `shard`, and starts to connect. `deadline` is the longest time for a
+    /// decision.
     pub(crate) fn open(
         redis: &RedisSettings,
         shard: &ShardSettings,
@@ -72,8 +72,8 @@ impl RedisServers {
         })
     }
 
-    /// Compares the application's clock with the shard's clock from now on, so no call is decided
-    /// by a time that differs too much from the shard's time.
+    /// From now on, compares the application's clock with the shard's clock. The shard's time
+    /// decides a call with a time that differs too much from it.
     pub(crate) fn check_clock(&self) {
         match self {
             Self::Shard(shard) => shard.check_clock(),
@@ -81,9 +81,9 @@ impl RedisServers {
         }
     }
 
-    /// Waits until the shard is connected, for at most the time `within`.
+    /// Waits for at most the time `within` until the shard is connected.
     pub(crate) async fn ready(&self, within: Duration) {
-        // Ignore the result; the status shows whether it is connected.
+        // The result is ignored, because the status shows whether the shard is connected.
         match self {
             Self::Shard(shard) => drop(shard.ready(within).await),
             Self::Cluster(cluster) => drop(cluster.ready(within).await),
@@ -98,8 +98,8 @@ impl RedisServers {
         }
     }
 
-    /// Scans one step of the keys of the shard's primary number `primary`; returns `None` if there
-    /// is no such primary.
+    /// Scans some keys of the primary with the index `primary`. Returns `None` if the shard has no
+    /// primary with this index.
     pub(crate) async fn list(
         &self,
         primary: usize,
@@ -114,9 +114,9 @@ impl RedisServers {
         }
     }
 
-    /// Returns the current status of this shard under the name `name`. The store wrappers around
-    /// the servers measure two parts of the status: `repaired` counts the charges that this node
-    /// replayed after failovers, and `took` has the durations of the shard's calls.
+    /// Returns the current status of this shard under the name `name`. The wrappers around the
+    /// servers measure two values of the status: `repaired` counts the charges that this node
+    /// replayed after failovers, and `took` contains the durations of the shard's calls.
     pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
         let now = SystemClock.now();
         let name = name.into();
@@ -175,7 +175,8 @@ impl Partitions for RedisServers {
     ) -> Result<Readings, StoreError> {
         match self {
             Self::Shard(shard) => shard.apply(now, charges).await,
-            // Boxed, because the future of a cluster would make the calls of every shard larger.
+            // The future is boxed, because the future of a cluster would make the calls of every
+            // shard larger.
             Self::Cluster(cluster) => Box::pin(cluster.apply_at(partition, now, charges)).await,
         }
     }

@@ -9,11 +9,11 @@ use tollgate_stores::{Atomic, CallTimer, FailoverReplay};
 use super::redis_servers::RedisServers;
 use crate::status::ShardStatus;
 
-/// The servers of a shard, as a store with all-or-nothing calls over its slots and a replay after
-/// each failover.
+/// The servers of a shard as one store, which makes calls over several slots all or nothing and
+/// replays charges after each failover.
 pub(crate) type ServersStore = Atomic<FailoverReplay<RedisServers>>;
 
-/// One shard. The durations of its calls are measured.
+/// One shard. The durations of the shard's calls are measured.
 #[derive(Debug)]
 pub(crate) struct ShardStore(CallTimer<ServersStore>);
 
@@ -22,7 +22,7 @@ impl ShardStore {
         Self(timed)
     }
 
-    /// Returns the store itself. Its calls are not measured.
+    /// Returns the store without the measurement of durations.
     pub(crate) const fn untimed(&self) -> &ServersStore {
         self.0.store()
     }
@@ -36,10 +36,12 @@ impl ShardStore {
         self.replay_store().store()
     }
 
-    /// Replays remembered charges that the shard may lack, unless they were already replayed. The
-    /// shard then has the charges for all nodes, even if this node receives no more requests.
+    /// Replays recorded charges that the shard may lack, unless the charges were already replayed.
+    /// The replay matters to other nodes, which need the charges even if this node receives no more
+    /// requests.
     pub(crate) async fn replay(&self, now: Timestamp) {
-        // If the replay fails, it is tried again, and charges wait until then.
+        // If the replay fails, the next check tries again, and charges wait until the replay
+        // succeeds.
         let _ = self.replay_store().replay_partitions(now).await;
     }
 
@@ -54,7 +56,7 @@ impl ShardStore {
         self.0.store().unrefunded()
     }
 
-    /// Returns the current status as the shard `name`.
+    /// Returns the current status of the shard under the name `name`.
     pub(crate) fn status(&self, name: &str) -> ShardStatus {
         self.servers().status(name, self.repaired(), self.0.durations())
     }
@@ -62,7 +64,8 @@ impl ShardStore {
 
 impl Store for ShardStore {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        // Boxed, because the nested store futures together exceed the compiler's type depth.
+        // The future is boxed, because the nested futures of the store together exceed the
+        // compiler's type depth.
         Box::pin(self.0.apply(now, charges)).await
     }
 }

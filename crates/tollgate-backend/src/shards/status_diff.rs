@@ -1,4 +1,4 @@
-//! Detection of the changes of a shard since the last check.
+//! Detection of changes in a shard's status since the last check.
 
 use std::fmt;
 use std::time::Duration;
@@ -8,39 +8,38 @@ use tollgate_stores::failover_replay::ReplayCounts;
 
 use crate::status::{ShardStatus, reached};
 
-/// The state of a shard at the last check.
+/// The status of a shard at the last check.
 #[derive(Debug)]
 pub(super) struct StatusDiff {
-    /// The states of the batchers, with the primary's batcher first.
+    /// The states of the batchers. The batcher of the primary is the first.
     batchers: Vec<Batcher>,
     clock: Agreement,
-    /// The servers that reported themselves as primary, if there were several.
+    /// The servers that reported themselves as primary, if more than one server did.
     split: Vec<String>,
     windows_lost: u64,
     repaired: ReplayCounts,
     skew_max: Duration,
 }
 
-/// A change of a shard that is logged.
+/// A change of a shard that is logged for operators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The shard's primary answers. `before` is the address of the previous primary, if there was
-    /// another one.
+    /// The shard's primary answers. `before` is the address of the previous primary, if another
+    /// server was the primary before.
     Connected { address: String, runs: StepRuntime, before: Option<String> },
-    /// No primary answers.
+    /// No primary of the shard answers.
     Lost { reason: String },
-    /// The shard's primary answers, but its connection was lost this many times since the last
-    /// check.
+    /// The shard's primary answers, but its connection was lost `times` times since the last check.
     Flapping { address: String, times: u64 },
-    /// A replica is used for reads.
+    /// A replica serves reads now.
     ReplicaFound { address: String },
-    /// A replica is no longer used for reads.
+    /// A replica no longer serves reads.
     ReplicaLost { reason: String },
-    /// Counters of the shard were lost this many times since the last check.
+    /// Counters of the shard were lost `times` times since the last check.
     WindowsLost { times: u64, reason: String },
-    /// This node replayed this many units that the shard lacked.
+    /// This node replayed `units` units that the shard lacked, on `places` limits and subjects.
     Repaired { units: u64, places: u64 },
-    /// For this many limits and subjects, the replay did not finish in time.
+    /// The replay did not finish in time for `places` limits and subjects.
     Abandoned { places: u64 },
     /// Several servers of the shard are primaries.
     Split { primaries: Vec<String> },
@@ -48,21 +47,21 @@ pub(super) enum Change {
     Whole,
     /// The shard's clock and this machine's clock differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },
-    /// The clocks agree again.
+    /// The shard's clock and this machine's clock agree again.
     ClockAgrees,
 }
 
 #[derive(Debug, Default)]
 struct Batcher {
     reach: Reach,
-    /// The last address of the primary.
+    /// The address of the primary at the last check with a connected primary.
     address: Option<String>,
     opened: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Reach {
-    /// Not checked yet.
+    /// The shard was not checked yet.
     #[default]
     Unreported,
     /// The shard was checked once, before it had time to connect.
@@ -95,8 +94,8 @@ impl StatusDiff {
         self.skew_max = skew_max;
     }
 
-    /// Returns the changes in `status`: at most one for each server, one for losses, two for
-    /// replays, and one for the clock.
+    /// Returns the changes in `status` since the last check: at most one change for each server,
+    /// one for losses, two for replays, one for the clock, and one for the number of primaries.
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
         self.batchers.resize_with(status.batchers.len(), Batcher::default);
         let mut changes = Vec::new();
@@ -148,7 +147,8 @@ impl StatusDiff {
                 self.clock = Agreement::Differs;
                 Some(Change::ClockDiffers { by: skew, allowed: self.skew_max })
             }
-            // The threshold is half of the limit, so a clock at the limit is not logged repeatedly.
+            // The clocks count as equal again below half of the permitted difference, so a clock at
+            // the permitted difference is not logged repeatedly.
             Agreement::Differs if status.clock_offset.is_some() && skew <= self.skew_max / 2 => {
                 self.clock = Agreement::Agrees;
                 Some(Change::ClockAgrees)
@@ -189,7 +189,8 @@ impl Batcher {
                 self.reach = Reach::Up;
                 Some(Change::ReplicaFound { address: address.to_owned() })
             }
-            // A replica is connected after its primary, so it may be found a little later.
+            // A replica is connected after its primary, so a replica may be found a little later
+            // than its primary.
             (Reach::Unreported, None) => {
                 self.reach = Reach::Pending;
                 None
@@ -311,7 +312,7 @@ mod tests {
         Change::Connected { address, runs: StepRuntime::Function, before }
     }
 
-    /// Returns the only change, if there is one.
+    /// Returns the only change, or `None` if there is no change.
     fn only(mut changes: Vec<Change>) -> Option<Change> {
         let change = changes.pop();
         assert_eq!(changes, []);

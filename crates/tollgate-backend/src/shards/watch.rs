@@ -15,18 +15,18 @@ use tollgate::{Clock, SystemClock};
 use super::map::{Shard, ShardMap};
 use super::status_diff::{Change, StatusDiff};
 
-/// The time for which the start of a node waits until the shards are connected. After this time,
-/// the start continues.
+/// The longest time for which the start of a node waits until the shards are connected. After this
+/// time, the start continues.
 pub const START_WAIT: Duration = Duration::from_secs(1);
 
-/// The time between two checks of the shards. Each check logs at most one event for a server.
+/// The time between two checks of the shards. Each check logs at most one event for each server.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
 /// The clock of this node's decisions, which is set once.
 pub(crate) type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
 
 /// A task that checks the shards periodically until this value is dropped. The task logs changes
-/// for operators, and replays lost charges to the shards.
+/// for operators, and replays charges that a shard lost.
 pub(crate) struct Watch {
     started: watch::Receiver<bool>,
     /// The largest permitted difference of clocks, in milliseconds.
@@ -48,7 +48,8 @@ impl Watch {
             let mut seen = Vec::new();
             let began = Instant::now();
             for shard in shards.shards() {
-                // All shards connect concurrently, so the total wait is at most the wait for one.
+                // All shards connect concurrently, so the total wait is not longer than the wait
+                // for one shard.
                 let left = START_WAIT.saturating_sub(began.elapsed());
                 shard.store.servers().ready(left).await;
                 let mut begun = Vec::new();
@@ -77,13 +78,14 @@ impl Watch {
         Arc::clone(&self.deciding)
     }
 
-    /// Sets the clock of decisions, by which the age of the charges for a failover replay is also
-    /// computed. Before it is set, the machine's clock is used. Only the first call has an effect.
+    /// Sets the clock of decisions. This clock also determines the age of the charges for a
+    /// failover replay. Until the clock is set, the machine's clock is used. Only the first call
+    /// has an effect.
     pub(crate) fn set_clock(&self, clock: Arc<dyn Clock>) {
         self.deciding.get_or_init(|| clock);
     }
 
-    /// Applies the clock differences that the limits of `policy` permit.
+    /// Sets the permitted clock difference from the limits of `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }
@@ -93,12 +95,12 @@ impl Watch {
         millis(&self.skew_max)
     }
 
-    /// Returns the smallest `skew_max` in milliseconds. Later policies change the value.
+    /// Returns the smallest `skew_max` in milliseconds. A later policy changes the returned value.
     pub(crate) fn shared_skew_max(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.skew_max)
     }
 
-    /// Waits until each shard is connected or its time to connect is over.
+    /// Waits until each shard is connected or [`START_WAIT`] is over.
     pub(crate) async fn started(&self) {
         // An error means that the runtime is shutting down, so there is nothing left to wait for.
         let _ = self.started.clone().wait_for(|has_started| *has_started).await;
@@ -127,8 +129,8 @@ pub(crate) fn skew_max(policy: &Policy) -> u64 {
     allowed.unwrap_or(DEFAULT_SKEW_MAX).get()
 }
 
-/// Checks each primary of `shard`. The primaries of a cluster are checked in the order of their
-/// first slots.
+/// Checks the status of each primary of `shard`. The primaries of a cluster are checked in the
+/// order of their first slots.
 fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
     let primaries = shard.store.status(&shard.name).primaries();
     seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));

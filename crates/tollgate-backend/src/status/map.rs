@@ -8,7 +8,7 @@ use tollgate_stores::sharded::MapVersion;
 pub struct MapStatus {
     /// The version of the map of `shards`.
     pub version: MapVersion,
-    /// The nodes with a recent heartbeat. `None` before the first query.
+    /// The numbers of nodes with a recent heartbeat. `None` before the first query.
     pub nodes: Option<Nodes>,
     /// The rebalance to this map, if the settings contain the previous map.
     pub moving: Option<MoveStatus>,
@@ -21,34 +21,34 @@ pub struct MoveStatus {
     pub phase: Phase,
     /// The version of the previous map.
     pub from: MapVersion,
-    /// The cells that this node transferred.
+    /// The number of cells that this node transferred.
     pub carried: u64,
-    /// The calls for which the subjects' usage could not be transferred from a previous owner.
-    /// These subjects started with unused limits at the new owner.
+    /// The number of calls with usage that could not be transferred from a previous owner. The
+    /// subjects of these calls started with unused limits at the new owner.
     pub failed_transfers: u64,
-    /// The charges and refunds in the dual-write phase of which it is not certain that both owners
-    /// counted them.
+    /// The number of charges and refunds in the dual-write phase that both owners may not have
+    /// counted.
     pub diverged: u64,
 }
 
 /// The numbers of nodes that sent a heartbeat within the last `HEARTBEAT_TTL`, and the number of
-/// shards that did not answer. Each number of nodes is the highest count of any shard.
+/// shards that did not answer. Each number of nodes is the highest count that any shard returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
-    /// The nodes that use this node's map, including itself.
+    /// The number of nodes that use this node's map. This node is included.
     pub alike: u64,
-    /// The nodes that use only the previous map.
+    /// The number of nodes that use only the previous map.
     pub before: u64,
-    /// The nodes that use neither this node's map nor the previous map.
+    /// The number of nodes that use neither this node's map nor the previous map.
     pub others: u64,
-    /// The shards that did not answer.
+    /// The number of shards that did not answer.
     pub silent: usize,
 }
 
 impl Nodes {
-    /// Computes the counts from the answers of those of the `shards` shards that answered. `moves`
-    /// says whether a move is in progress, so that the query also counted the nodes with the
-    /// previous map.
+    /// Computes the counts from the answers of the shards. `shards` is the number of queried
+    /// shards. `moves` is true if a rebalance is in progress. Only in this case did the query also
+    /// count the nodes with the previous map.
     pub(crate) fn of<'a>(
         counts_by_shard: impl Iterator<Item = &'a HeartbeatCounts>,
         moves: bool,
@@ -67,7 +67,7 @@ impl Nodes {
     }
 }
 
-/// Returns the name of a phase.
+/// Returns the name of `phase` for operators.
 #[must_use]
 pub const fn phase_word(phase: Phase) -> &'static str {
     match phase {

@@ -1,11 +1,12 @@
-//! The index: the version of every partition, in one small document.
+//! The index of tenants: one small document with the version of every partition.
 
 use std::collections::BTreeMap;
 
 use tollgate::overrides::TableVersion;
 use tollgate::tenants::PARTITIONS;
 
-/// The bytes of one entry: a partition and its version.
+/// The size of one entry in bytes. An entry consists of the number of a partition and the
+/// partition's version.
 const ENTRY: usize = 2 + 16;
 
 /// The versions of the partitions that were ever written.
@@ -13,11 +14,12 @@ const ENTRY: usize = 2 + 16;
 pub(super) struct Index(pub(super) BTreeMap<usize, TableVersion>);
 
 impl Index {
-    /// Encodes the index: at most 18 KiB.
+    /// Encodes the index in at most 18 KiB.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let entry = |(partition, version): (&usize, &TableVersion)| {
             let mut bytes = [0; ENTRY];
-            // A partition's number always fits, because there are fewer partitions.
+            // The number of a partition always fits into 16 bits, because there are fewer
+            // partitions.
             let partition = u16::try_from(*partition).unwrap_or(u16::MAX);
             bytes[..2].copy_from_slice(&partition.to_be_bytes());
             bytes[2..10].copy_from_slice(&version.changes.to_be_bytes());

@@ -1,4 +1,4 @@
-//! Reads and writes of single partitions, the documents over which the tenants are divided.
+//! Reads and writes single partitions, the documents over which the tenants are distributed.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ fn name(partition: usize) -> String {
     format!("tenants.{partition}")
 }
 
-/// Returns the version after `before`.
+/// Returns a new version that follows the version `before`.
 pub(super) fn following(before: TableVersion) -> TableVersion {
     let drawn = RandomState::new().hash_one(before.drawn);
     TableVersion { changes: before.changes.saturating_add(1), drawn }
@@ -34,8 +34,8 @@ impl Shared {
         self.state.lock().unlisted.insert(partition);
     }
 
-    /// Reads the documents of `partitions` that are newer in the store, and restores those that the
-    /// store lost or has in an older version.
+    /// Reads the documents of `partitions` that are newer in the store. Restores the documents that
+    /// the store lost or has in an older version.
     pub(super) async fn compare(
         &self,
         blob_store: BlobStore<'_>,
@@ -58,7 +58,8 @@ impl Shared {
         if version != encoded(held)
             && let Some(rows) = self.tenants().partition(partition)
         {
-            // Another node wrote the same document, or a newer one, first.
+            // If this write fails, another node was the first to write the same document or a newer
+            // document.
             if self.put(blob_store, partition, &version, &rows).await? == CasOutcome::Stored {
                 tracing::info!(partition, "restored tenants that the store had lost");
             }
@@ -88,8 +89,8 @@ impl Shared {
         blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
     }
 
-    /// Writes the next version of some partitions, and puts those that were stored in force on this
-    /// node.
+    /// Writes the next version of some partitions. The partitions that were stored are in force on
+    /// this node at once.
     pub(super) async fn write(
         &self,
         blob_store: BlobStore<'_>,
@@ -122,8 +123,8 @@ impl Shared {
                 self.install(partition, made);
                 return Ok(());
             }
-            // Another node changed the document first, or the store lost the document and it is
-            // replaced.
+            // Another node changed the document first, or the store lost the document. A lost
+            // document is replaced.
             before = blob_store
                 .version(&name(partition))
                 .await

@@ -1,7 +1,7 @@
-//! Tests of the store that a policy file selects, over real servers of Redis and memcached.
+//! Tests of the store that a policy file selects, on real servers of Redis and memcached.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
-//! tollgate-backend --test slow`.
+//! Plain `cargo test` does not run this program. Both `./test` and `cargo test -p tollgate-backend
+//! --test slow` run the program.
 
 #[path = "../../../tollgate-redis/tests/kit/mod.rs"]
 mod kit;

@@ -1,4 +1,4 @@
-//! The complete store over memcached servers, as a policy file configures it.
+//! The complete store on memcached servers, as a policy file configures the store.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use tollgate_conformance::{check, check_charges};
 use tollgate_memcached::Address;
 use tollgate_policy::{KeySource, LoadedPolicy, parse};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
@@ -79,18 +79,18 @@ async fn without_its_server_a_node_decides_by_its_share() {
 #[tokio::test]
 async fn a_server_far_away_is_asked_within_the_deadline_that_is_set_for_it() {
     let server = Server::start();
-    // A delay longer than every wait of a link that the file does not configure.
+    // The delay is longer than every wait of a link with default settings.
     let port = far_away(server.address(), Duration::from_millis(300)).await;
     let store = open(&format!("{{ servers: '127.0.0.1:{port}', deadline: 10s }}")).unwrap();
     let (limit, subject) = (window("core", 10, Millis::from_secs(60)), subject("a"));
     let charges = [take(&limit, &subject)];
     assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
-    // This is long enough for a heartbeat and its answer.
+    // The pause is long enough for a heartbeat and its answer.
     tokio::time::sleep(Duration::from_secs(3)).await;
     assert_eq!(store.apply(NOW, &charges).await.unwrap().source(), DecisionSource::Store);
 }
 
-/// Starts a proxy to `server` with this delay in each direction; returns its port.
+/// Starts a proxy to `server` with this delay in each direction. Returns the port of the proxy.
 async fn far_away(server: Address, delay: Duration) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -105,7 +105,7 @@ async fn far_away(server: Address, delay: Duration) -> u16 {
     port
 }
 
-/// Forwards bytes after the delay. Bytes that arrive in between wait for their own delay.
+/// Forwards bytes after the delay. Bytes that arrive during a delay wait for a delay of their own.
 async fn carry(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
     let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
@@ -122,7 +122,8 @@ async fn a_text_that_names_no_server_is_reported() {
     assert!(error.contains("store.memcached.servers") && error.contains("redis://h"), "{error}");
 }
 
-/// Starts a connected node over `servers`, with the secret of all nodes.
+/// Starts a node over `servers`, with the secret of all nodes, and waits until the node is
+/// connected.
 async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
@@ -154,7 +155,7 @@ async fn set(
     kept.change(now, OverrideChange::Set(one)).await.map(drop)
 }
 
-/// Waits until the node's own checks have found this number of overrides.
+/// Waits until the periodic checks of the node have found this number of overrides.
 async fn goes_by(kept: &OverrideSync, count: usize) {
     let found = async {
         while kept.table().overrides().len() != count {
@@ -181,7 +182,7 @@ async fn what_one_node_overrides_the_others_go_by_and_nobody_writes_over_another
     assert_eq!(a.table(), b.table());
     a.change(limiter_a.now(), OverrideChange::Remove(target("2"))).await.unwrap();
     goes_by(&b, 2).await;
-    // A node that starts later finds them, although the nodes that set them have stopped.
+    // A node that starts later finds the overrides, although the nodes that set them have stopped.
     drop((limiter_a, a, limiter_b, b));
     let (_limiter, later) = node(&servers).await;
     goes_by(&later, 2).await;

@@ -1,4 +1,4 @@
-//! Two stores at once, as a policy file configures them: memory, Redis and memcached.
+//! Combinations of two stores, as a policy file configures them: memory, Redis and memcached.
 
 use crate::memcached_kit::{Server, subject, take, window};
 use tollgate::HashKey;

@@ -1,4 +1,4 @@
-//! Tenants that nodes share, over real servers.
+//! Tenants that nodes share, on real servers.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::kit::Server;
 use crate::memcached_kit::Server as Memcached;
 use crate::redis::fleet::{PATIENT, shards};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLICY: &str = "
@@ -29,7 +29,7 @@ limits: { calls: { quota: { by: plan, values: { pro: 20 }, default: 3 }, window:
 rules: [{ limits: calls }]
 ";
 
-/// Starts a connected node over `store`, with the secret of all nodes.
+/// Starts a node over `store`, with the secret of all nodes, and waits until the node is connected.
 async fn node(store: &str) -> (Arc<Limiter<Backend>>, TenantSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
@@ -69,7 +69,7 @@ async fn remove((limiter, sync): &Node, name: &str) {
     sync.apply(limiter.now(), batch).await.unwrap();
 }
 
-/// Returns the quota of a tenant by the node's policy.
+/// Returns the quota of a tenant in the node's policy.
 fn quota((limiter, _): &Node, name: &str) -> u64 {
     let subject = [("org", Some(name))];
     let named = Named { limit: "calls", cost: Cost::ONE, subject: &subject };
@@ -77,7 +77,7 @@ fn quota((limiter, _): &Node, name: &str) -> u64 {
     plan.planned[0].limit.capacity()
 }
 
-/// Waits until the node's own checks have found this quota.
+/// Waits until the periodic checks of the node have found this quota.
 async fn until_quota(node: &Node, name: &str, expected: u64) {
     let found = async {
         while quota(node, name) != expected {
@@ -95,14 +95,15 @@ async fn are_shared(store: &str) {
     assert_eq!(set(&a, &tenant("acme", Some("pro"), None)).await, Ok(1));
     assert_eq!(quota(&a, "acme"), 20, "at once on the node that received it");
     until_quota(&b, "acme", 20).await;
-    // A node that has not read the latest change of a partition keeps it.
+    // A node that has not read the latest change of a partition keeps this change when it writes
+    // the partition.
     assert_eq!(set(&b, &tenant("acme", Some("pro"), Some(7))).await, Ok(1));
     assert_eq!(set(&a, &tenant("other", None, Some(9))).await, Ok(2));
     until_quota(&a, "acme", 7).await;
     until_quota(&b, "other", 9).await;
     remove(&a, "acme").await;
     until_quota(&b, "acme", 3).await;
-    // A node that starts later finds them, although the nodes that set them have stopped.
+    // A node that starts later finds the tenants, although the nodes that set them have stopped.
     drop((a, b));
     let later = node(store).await;
     assert!(later.1.loaded(PATIENCE).await);
@@ -110,7 +111,7 @@ async fn are_shared(store: &str) {
     let TenantStorage::InStore { is_loaded: true, failure: None } = later.1.storage() else {
         panic!("{:?}", later.1.storage())
     };
-    // An import that replaces all of them.
+    // This import replaces all tenants.
     let mut batch = TenantBatch::replacing();
     for index in 0..3_000 {
         batch.set(&tenant(&format!("t{index}"), Some("pro"), Some(index + 1))).unwrap();
@@ -151,7 +152,8 @@ async fn nodes_restore_tenants_that_the_server_lost() {
     let later = node(&store).await;
     assert!(later.1.loaded(PATIENCE).await);
     assert_eq!(["acme", "other", "third"].map(|name| quota(&later, name)), [20; 3]);
-    // Every document expires, so a store that nobody uses any more does not keep them for ever.
+    // Every document expires, so a store that is no longer used does not keep the documents
+    // forever.
     let keys: Vec<String> =
         ::redis::cmd("KEYS").arg("tg1:{tenants*").query_async(&mut connection).await.unwrap();
     assert!(keys.len() >= 4, "{keys:?}");
@@ -161,7 +163,8 @@ async fn nodes_restore_tenants_that_the_server_lost() {
     }
 }
 
-/// A node that stopped between a document and the index left a change that no index names.
+/// A node stopped after it had written a document and before it wrote the index, so the index lacks
+/// the change.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_change_that_the_index_misses_is_found() {
     let server = Server::start().await;
@@ -217,7 +220,7 @@ async fn an_outage_keeps_the_last_tenants_and_a_node_that_starts_uses_the_defaul
     until_quota(&started, "acme", 20).await;
 }
 
-/// Run it with `--release -- --nocapture` for the figures.
+/// Run this test with `--release -- --nocapture` to print the measured times.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_million_tenants_are_loaded() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! The shipped user has all permissions that the complete store needs.
+//! Tests that the shipped user has all permissions that the complete store needs.
 
 use tempfile::TempDir;
 use tollgate::model::algo::Concurrency;
@@ -15,7 +15,7 @@ on_every_version! {
     the_shipped_user_drives_the_whole
 }
 
-/// The policy has two shards, each with a replica that is read from.
+/// The policy has two shards. Each shard has a replica that serves reads.
 async fn the_shipped_user_drives_the_whole(version: Version) {
     let pairs = pairs(version, 2).await;
     for server in pairs.iter().flatten() {

@@ -1,4 +1,4 @@
-//! Nodes whose clocks differ from their store's.
+//! Nodes with clocks that differ from the clock of their store.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -15,13 +15,13 @@ use crate::redis::fleet::{PATIENT, key, open};
 
 const QUOTA: u64 = 10;
 const CALLS: u64 = 100;
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 const HALF_A_MINUTE: i64 = 30_000;
 const DAY: i64 = 86_400_000;
 
-/// Every algorithm, over a time in which no window of the test ends.
+/// The settings of a limit of every algorithm. No window of these limits ends during a test.
 const LIMITS: [(&str, &str); 6] = [
     ("fixed_window", "window: 1h"),
     ("sliding_window", "window: 1h"),
@@ -31,7 +31,7 @@ const LIMITS: [(&str, &str); 6] = [
     ("concurrency", "permit_ttl: 1h"),
 ];
 
-/// This machine's clock, set off by a number of milliseconds.
+/// This machine's clock with an error, which is the number of milliseconds in this value.
 #[derive(Clone, Debug, Default)]
 struct SkewedClock(Arc<AtomicI64>);
 
@@ -48,21 +48,21 @@ impl Clock for SkewedClock {
     }
 }
 
-/// A node that decides by a clock of its own.
+/// A node with a clock that can be wrong.
 struct Node {
     store: Backend,
     clock: Arc<dyn Clock>,
 }
 
 impl Node {
-    /// Creates a node that is not connected yet.
+    /// Creates a node and does not wait until it is connected.
     fn new(loaded: &LoadedPolicy, clock: SkewedClock) -> Self {
         let store = open(loaded);
         let clock = store.clock(clock);
         Self { store, clock }
     }
 
-    /// The number of calls that found state from an impossible future.
+    /// Returns the number of calls that found state with an impossible time in the future.
     fn discarded(&self) -> u64 {
         let Backend::Redis(redis) = &self.store else { panic!("{:?}", self.store) };
         redis.counts().discarded
@@ -92,7 +92,8 @@ fn subject(name: &str) -> Subject {
     Subject::new([("token", Value::Clear(name.as_bytes()))], &key())
 }
 
-/// Returns how many of [`CALLS`] two nodes admit in turn, the one with the wrong clock first.
+/// Returns how many of [`CALLS`] calls two nodes admit in turn. The node with the wrong clock is
+/// the first.
 async fn admitted(loaded: &LoadedPolicy, nodes: [&Node; 2], name: &str) -> u64 {
     let subject = subject(name);
     let mut admitted = 0;
@@ -115,8 +116,8 @@ async fn a_clock_beyond_skew_max_switches_no_limit_off() {
         for off in [HALF_A_MINUTE, -HALF_A_MINUTE, DAY, -DAY] {
             let wrong = SkewedClock::default();
             wrong.set(off);
-            // Both nodes decide before they are connected: no first decision may use the wrong
-            // clock.
+            // Both nodes decide before they are connected. Even the first decision must not use the
+            // wrong clock.
             let nodes = [Node::new(&loaded, wrong), Node::new(&loaded, SkewedClock::default())];
             let name = format!("{algorithm} {off}");
             let admitted = admitted(&loaded, [&nodes[0], &nodes[1]], &name).await;

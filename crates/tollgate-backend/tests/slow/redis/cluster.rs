@@ -1,4 +1,4 @@
-//! The conformance suite of all stores over a Redis Cluster.
+//! Runs the conformance suite of all stores on a Redis Cluster.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use tollgate_stores::{Atomic, FailoverReplay};
 use crate::kit::{Cluster, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open, routed_by_subject};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 #[tokio::test]
@@ -20,8 +20,7 @@ async fn charges_that_span_slots_are_a_store() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
     let seed: Endpoint = cluster.nodes[0].url().parse().unwrap();
     let mut settings = ClusterSettings::new([seed]);
-    // The suite's subjects differ in this dimension, so the charges of one call are in several
-    // slots.
+    // The suite's subjects differ in this pair, so the charges of one call are in several slots.
     settings.tag = Tag::Dimension("subject".into());
     settings.link = LinkLimits {
         connect: PATIENCE,
@@ -47,7 +46,7 @@ async fn charges_that_span_slots_are_a_store() {
     }
 }
 
-/// The subjects of one call may be in a slot of the cluster and at a single primary.
+/// The subjects of one call may be in a slot of the cluster and on a shard with a single primary.
 #[tokio::test]
 async fn a_cluster_is_one_shard_of_two() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;

@@ -1,5 +1,5 @@
-//! The excess units that a failover of one cluster primary admits, with and without failover
-//! replay.
+//! Tests of the units that a failover of a cluster's primary admits beyond the limits, with and
+//! without failover replay.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::kit::{Cluster, PRIMARIES, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open};
 use crate::redis::pairs::until;
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 20;
-/// The clients that are charged. Each of the three primaries owns some of them.
+/// The number of clients that are charged. Each of the three primaries owns some of the clients.
 const CLIENTS: u64 = 24;
-/// The units of each client that are replicated.
+/// The number of units of each client with charges that are replicated.
 const HEARD: u64 = 4;
-/// The units of each client, through the first node, that are not replicated.
+/// The number of units of each client that the first node charges and that are not replicated.
 const LAST: u64 = 5;
-/// The units of each client, through the last node at the promoted replica, before the first node
-/// sends a call.
+/// The number of units of each client that the last node charges at the promoted replica, before
+/// the first node sends a call.
 const MEANWHILE: u64 = 3;
 
 /// Returns a policy over `cluster`.
@@ -54,8 +54,8 @@ async fn fleet<const N: usize>(cluster: &Cluster) -> [Backend; N] {
     nodes
 }
 
-/// Returns the units that each client is admitted through `nodes`, while the first primary dies and
-/// its replica, which lacks the last of them, is promoted.
+/// Kills the first primary during charges through `nodes`, and promotes its replica, which lacks
+/// the last charges. Returns the units that each client is admitted.
 async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     let loaded = loaded(cluster);
     let limit = &loaded.policy.limits()[0].limit;
@@ -91,18 +91,19 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     clients.iter().map(|client| client.admitted).collect()
 }
 
-/// Waits until `node` reaches every primary, by charges of other clients.
+/// Waits until `node` reaches every primary. The calls charge other clients than the measured
+/// clients.
 ///
-/// A node that waits with the measured clients would admit units of them alone and charge them to
-/// the store afterwards. These units have a bound of their own, that of the node's share, and would
-/// add to [`MEANWHILE`].
+/// If these calls charged the measured clients, the fallback of the node could admit units and
+/// charge them to the store later. These units have a bound of their own, the node's share of the
+/// limit, and would add to [`MEANWHILE`].
 async fn decides_by_store(node: &impl Store, limit: &Limit) {
     for number in CLIENTS..2 * CLIENTS {
         Client::new(limit, number).charge(node).await;
     }
 }
 
-/// A limited client.
+/// A client with a limit.
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
@@ -116,8 +117,9 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
-    /// Units that the node admits alone are admitted too: the node charges them to the store later.
+    /// Charges one unit, and repeats the call until the store answers. Returns whether the unit is
+    /// admitted. Units that the node's fallback admits count as admitted too, because the node
+    /// charges them to the store later.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };

@@ -1,4 +1,4 @@
-//! The conformance suite of all stores over the complete store.
+//! Runs the conformance suite of all stores on the complete store.
 
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::check;
@@ -38,8 +38,8 @@ async fn passes(count: usize, step: &str, runs: StepRuntime) {
         servers.push(Server::start().await);
     }
     let shards = shards(&servers.iter().collect::<Vec<_>>());
-    // The deny cache answers for a while and marks its answers; the suite checks exact answers, so
-    // the cache is off.
+    // The deny cache repeats answers for a short time and marks them. The suite checks exact
+    // answers, so the cache is off.
     let store = format!("{shards}, {PATIENT}, deny_cache: false, scripting: {step}");
     let store = open(&routed_by_subject(&store));
     let status = store.started().await;

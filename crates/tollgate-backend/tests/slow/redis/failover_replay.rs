@@ -1,5 +1,5 @@
-//! The excess units that a failover admits while replication is slow, with and without failover
-//! replay.
+//! Tests of the units that a failover admits beyond the limit while replication is slow, with and
+//! without failover replay.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use tollgate_stores::FailoverReplay;
 use crate::kit::{Passage, Proxy, QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The delay from the primary to its replica.
 const DELAY: Duration = Duration::from_millis(100);
@@ -28,13 +28,14 @@ const PACE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 400;
 /// The number of charges that all nodes make in turn while replication is slow.
 const IN_TURN: u64 = 300;
-/// The number of charges that the first node makes after these. The network loses their
-/// replication.
+/// The number of further charges that the first node makes. The network loses the replication of
+/// these charges.
 const LAST: u64 = 5;
-/// The charges of the last node on the new primary before the first node sends a call.
+/// The number of charges that the last node makes on the new primary before the first node sends a
+/// call.
 const MEANWHILE: u64 = 3;
 
-/// A primary, and a replica that is connected to it through a proxy.
+/// A primary, and a replica that is connected to the primary through a proxy.
 struct Pair {
     primary: Server,
     replica: Server,
@@ -87,8 +88,8 @@ impl Pair {
         nodes
     }
 
-    /// Kills the primary's machine during charges of `nodes` in turn, and promotes the replica.
-    /// Returns the units that were admitted beyond the limit.
+    /// Kills the primary's machine while `nodes` charge in turn, and promotes the replica. Returns
+    /// the units that were admitted beyond the limit.
     async fn fail_over<S: Store>(&mut self, nodes: &[S]) -> u64 {
         let loaded = self.loaded();
         let limit = &loaded.policy.limits()[0].limit;
@@ -117,7 +118,7 @@ impl Pair {
     }
 }
 
-/// A limited client.
+/// A client with a limit.
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
@@ -131,7 +132,8 @@ impl<'l> Client<'l> {
         Self { limit, subject, asked: 0, admitted: 0 }
     }
 
-    /// Charges one unit; returns whether it is admitted. Repeats the call until the store answers.
+    /// Charges one unit, and repeats the call until the store answers. Returns whether the unit is
+    /// admitted.
     async fn charge(&mut self, node: &impl Store) -> bool {
         self.asked += 1;
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
@@ -209,7 +211,8 @@ async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
     assert_eq!(ask(take(Cost::ONE)).await, Ok(1));
 }
 
-/// A node that receives no calls still replays its remembered charges, which helps another node.
+/// A node that receives no calls still replays its recorded charges. Another node then counts these
+/// charges.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_nobody_asks_reports_what_it_remembers() {
     let mut pair = Pair::start().await;

@@ -1,4 +1,4 @@
-//! Policies over a test's own servers.
+//! Policies for the servers that a test starts.
 
 use tollgate::HashKey;
 use tollgate_backend::{Backend, Refunds};
@@ -6,10 +6,11 @@ use tollgate_policy::{LoadedPolicy, StoreSettings, parse};
 
 use crate::kit::Server;
 
-/// Longer than any decision takes on a busy machine.
+/// A deadline that is longer than any decision takes on a busy machine.
 pub(crate) const PATIENT: &str = "deadline: 10s";
 
-/// Returns limits per token and per address. `store` is the value of `store.redis`.
+/// Returns a policy with a limit per token and a limit per address. `store` is the value of
+/// `store.redis`.
 pub(crate) fn loaded(store: &str) -> LoadedPolicy {
     let text = format!(
         "subjects: {{ token: {{ header: authorization }}, address: {{ client_address: {{}} }} }}\n\
@@ -22,8 +23,8 @@ pub(crate) fn loaded(store: &str) -> LoadedPolicy {
     parse("test.yaml", &text).unwrap()
 }
 
-/// Returns the same, with shards selected by the dimension in which the suite's subjects differ, so
-/// the charges of one call are on several shards.
+/// Returns the same policy as [`loaded`], in which the pair `subject` selects the shard. The
+/// suite's subjects differ in this pair, so the charges of one call are on several shards.
 pub(crate) fn routed_by_subject(store: &str) -> LoadedPolicy {
     let mut loaded = loaded(store);
     if let StoreSettings::Redis(redis) = &mut loaded.settings.store {
@@ -32,7 +33,7 @@ pub(crate) fn routed_by_subject(store: &str) -> LoadedPolicy {
     loaded
 }
 
-/// Returns the settings of shards that each consist of one primary.
+/// Returns the settings of shards with one primary each.
 pub(crate) fn shards(primaries: &[&Server]) -> String {
     let shard = |(number, server): (usize, &&Server)| {
         format!("s{number}: {{ primary: \"{}\" }}", server.url())
@@ -41,7 +42,7 @@ pub(crate) fn shards(primaries: &[&Server]) -> String {
     format!("shards: {{ {} }}", shards.join(", "))
 }
 
-/// Opens the store of `loaded` with the key of all these tests.
+/// Opens the store of `loaded` with the key that all of these tests use.
 pub(crate) fn open(loaded: &LoadedPolicy) -> Backend {
     Backend::open(&loaded.settings, key(), &loaded.policy, Refunds::ByResponses).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The answers to the callers of two nodes over two shards, checked as one history.
+//! Callers of two nodes over two shards. The answers are checked as one history.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -30,17 +30,17 @@ const CALLERS: u64 = 8;
 const QUOTA: u64 = 1_000;
 const HOUR: Millis = Millis::from_secs(3_600);
 
-/// Two nodes over the same shards, and one recorder for both.
+/// Two nodes over the same shards. One recorder records the calls of both nodes.
 struct Nodes {
     stores: Vec<Arc<Recorded<Backend>>>,
     recorder: Arc<Recorder>,
 }
 
 impl Nodes {
-    /// Starts connected nodes over the shards of these settings.
+    /// Starts nodes over the shards of these settings, and waits until the nodes are connected.
     ///
-    /// Replicas would answer charges of 0 units, from state that may lack the latest charges; the
-    /// checker judges every answer as one of the primary.
+    /// Only primaries answer. A replica would answer charges of 0 units from state that may lack
+    /// the latest charges, but the checker treats every answer as an answer of the primary.
     async fn over(shards: &str) -> Self {
         let loaded = loaded(&format!("{shards}, {PATIENT}, nodes: {NODES}, reads: primaries"));
         let recorder = Arc::<Recorder>::default();
@@ -54,7 +54,7 @@ impl Nodes {
         Self { stores, recorder }
     }
 
-    /// Starts all callers of the workload, with new identities in each round.
+    /// Starts all callers of the workload. The callers have new identities in each round.
     fn begin(&self, workload: &Arc<Workload>, round: u64) -> JoinSet<()> {
         let mut callers = JoinSet::new();
         for caller in 0..CALLERS {
@@ -72,8 +72,8 @@ impl Nodes {
         })
     }
 
-    /// Checks the history of all calls. Tolerates the units that calls over two shards may reserve
-    /// for a while, and `more`.
+    /// Checks the history of all calls. Tolerates the units that calls over two shards hold until
+    /// they are refunded, and `more`.
     fn judge(&self, more: Allowance) -> Report {
         let report = self.recorder.history().check(self.allowing(more));
         println!("{report}");
@@ -82,7 +82,8 @@ impl Nodes {
         report
     }
 
-    /// Returns the smallest loss of a client's units that makes the history sound with `most`.
+    /// Returns the smallest number of lost units with which the history is sound, up to the number
+    /// in `most`. All other tolerances are taken from `most`.
     fn lost_at_least(&self, most: Allowance) -> u64 {
         let history = self.recorder.history();
         let is_sound = |lost| history.check(self.allowing(Allowance { lost, ..most })).is_sound();
@@ -94,8 +95,8 @@ impl Nodes {
         enough
     }
 
-    /// Returns an allowance for the units that calls over two shards may reserve for a while, plus
-    /// `more`.
+    /// Returns an allowance for the units that calls over two shards hold until they are refunded,
+    /// plus `more`.
     fn allowing(&self, more: Allowance) -> Allowance {
         let largest = Cost::new(LARGEST_COST).unwrap();
         let unrefunded = self.counts().map(|counts| counts.unrefunded).sum::<u64>() * largest.get();
@@ -103,8 +104,8 @@ impl Nodes {
     }
 }
 
-/// Creates a workload of calls that mostly charge several of a few subjects. Keys outlive the test
-/// on a busy machine, because the callers use a clock of their own.
+/// Creates a workload of calls on a few subjects. Most of the calls charge several subjects. The
+/// callers use clocks of their own, so keys are kept long enough for the test on a busy machine.
 fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
     let limits = limits.into_iter().map(|limit| limit.with_skew_max(HOUR)).collect();
     let mut workload = Workload::new(7, limits, refunds);
@@ -113,7 +114,7 @@ fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
     Arc::new(workload)
 }
 
-/// Limits that no test uses up twice, with windows that outlive it.
+/// Returns limits with windows that outlive every test. No test uses up a limit twice.
 fn long_limits() -> Vec<Limit> {
     let window = |anchor| FixedWindow::new(QUOTA, HOUR, anchor).map(Algorithm::FixedWindow);
     let bucket = TokenBucket::new(QUOTA, HOUR, QUOTA).map(Algorithm::TokenBucket);
@@ -142,7 +143,7 @@ async fn calls_over_two_shards_are_sound() {
     }
 }
 
-/// If the other shard does not answer, a call's charge on the remaining shard is refunded.
+/// If one shard of a call does not answer, the call's charge on the other shard is refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     let (stays, mut dies) = (Server::start().await, Server::start().await);
@@ -153,7 +154,7 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     until(|| nodes.recorder.calls() >= half).await;
     dies.kill();
     callers.join_all().await;
-    // From now on the shard is down for all callers.
+    // From this point on, the shard is down for all callers.
     nodes.begin(&workload, 1).join_all().await;
     let report = nodes.judge(Allowance { fallback: QUOTA, ..Allowance::default() });
     assert!(report.fallback > 0, "{report}");
@@ -166,13 +167,14 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
         let limit = workload.limits.iter().find(|known| known.name() == limit).unwrap();
         let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
         let charge = Charge { limit, subject: &subject, operation };
-        // Before it asks, each node charges the store for the units that it admitted alone.
+        // Before this call, each node charges the store for the units that its fallback admitted.
         let mut readings = nodes.stores[1].store().apply(now, &[charge]).await.unwrap();
         if readings.source() == DecisionSource::Store {
             readings = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
         }
         if readings.source() == DecisionSource::Store {
-            // The store is charged for units that nodes admitted alone as far as the limit has any.
+            // The store is charged for units that the nodes' fallbacks admitted, as far as the
+            // limit has units left.
             assert_eq!(readings[0].used, admitted.min(QUOTA), "{} of {subject}", limit.name());
             on_what_stays += 1;
         }
@@ -180,8 +182,9 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     assert!(on_what_stays > 0, "every subject lived on the shard that died");
 }
 
-/// Returns the units of fixed windows that the store admitted, or that a node admitted alone because
-/// a shard was unavailable or full: the store is charged for those when it answers again.
+/// Returns the units of fixed windows that the store or a node's fallback admitted. The fallback
+/// admits units while a shard is unavailable or full, and the store is charged for these units when
+/// it answers again.
 fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     let mut units = BTreeMap::new();
     for call in &history.calls {
@@ -207,8 +210,8 @@ fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
     units
 }
 
-/// Kills the primary during the workload and promotes its replica, with callers before, during and
-/// after that. Returns the units that the replica may lack.
+/// Kills the primary during the workload and promotes its replica. Callers run before, during and
+/// after the failover. Returns the units that the replica may lack.
 async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> u64 {
     let [primary, replica] = pair;
     let decided = || nodes.counts().map(|counts| counts.leases.decided).sum::<u64>();
@@ -218,7 +221,7 @@ async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> 
     let before = (nodes.recorder.calls() as u64 - decided(), leased());
     primary.is_followed().await;
     primary.kill();
-    // Each caller may have a call that it has not counted yet.
+    // Each caller may have a call that the caller has not counted yet.
     let calls = nodes.recorder.calls() as u64 - decided() + 2 * CALLERS - before.0;
     callers.join_all().await;
     let unheard = calls * LARGEST_COST + leased() - before.1;
@@ -244,7 +247,8 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
     let workload = workload(long_limits(), Refunds::Never);
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
-    // The units that the replica lacked, and those that the nodes may admit by themselves.
+    // The allowance contains the units that the replica lacked, and the units that the nodes'
+    // fallbacks may admit.
     let allowance = Allowance { lost, fallback: QUOTA, ..Allowance::default() };
     let report = nodes.judge(allowance);
     assert!(report.refused > 0, "{report}");
@@ -256,7 +260,8 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
     pairs[1][0].assert_every_key_ends().await;
 }
 
-/// Nodes continue with their quota leases, which the replica may lack.
+/// Nodes continue with their quota leases, although the replica may lack the charges for these
+/// leases.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
     let mut pairs = pairs(Version::default(), 1).await;
@@ -268,8 +273,8 @@ async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
     Arc::get_mut(&mut workload).unwrap().of_a_call = Subjects::One;
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
-    // For each node its unused units, and the units of a lease without an answer when the primary
-    // died.
+    // The allowance contains, for each node, its unused units, and the units of a lease without an
+    // answer when the primary died.
     let nodes_of_leases = 2 * NODES;
     let terms = LeaseConfig::for_nodes(NonZeroU32::new(NODES as u32).unwrap());
     let each = workload.limits.iter().map(|limit| terms.max_unused_units(limit)).max().unwrap();

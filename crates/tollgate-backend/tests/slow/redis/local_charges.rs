@@ -1,4 +1,5 @@
-//! The units that nodes admit during an outage, and the excess that remains after it.
+//! The units that nodes admit during an outage. The tests check how many of these units remain
+//! admitted beyond the limits after the outage.
 
 use std::time::Duration;
 
@@ -14,18 +15,19 @@ use tollgate_policy::{LoadedPolicy, parse};
 use crate::kit::{QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 40;
 const SUBJECTS: u64 = 20;
-/// Units of one subject that each node charges before the outage, and tries to charge during it.
+/// The number of units of one subject that each node charges before the outage. `DURING` is the
+/// number of units that each node tries to charge during the outage.
 const BEFORE: u64 = 4;
 const DURING: u64 = 9;
-/// Units that all limits of one shard together may admit beyond their quotas.
+/// The most units that all limits of one shard together may admit beyond their quotas.
 const BEYOND_MAX: u64 = 64;
 
-/// Every algorithm that counts units in a window.
+/// The limits of the test: one limit of every algorithm that counts units in a window.
 const LIMITS: &str = "\
     fixed:   { quota: 40, window: 1h, per: token }\n  \
     sliding: { quota: 40, window: 1h, per: token, algorithm: sliding_window, precision: 10m }\n  \
@@ -52,8 +54,8 @@ async fn charge(node: &Backend, limit: &Limit, number: u64) -> Readings {
     timeout(PATIENCE, node.apply(SystemClock.now(), &[charge])).await.unwrap().unwrap()
 }
 
-/// Charges until the store answers. Returns whether it admitted the unit, and the units that the node
-/// admitted alone until then.
+/// Charges one unit at a time until the store answers. Returns whether the store admitted the last
+/// unit, and the number of units that the node's fallback admitted until then.
 async fn charge_at_store(node: &Backend, limit: &Limit, number: u64) -> (bool, u64) {
     let mut alone = 0;
     let answered = async {
@@ -70,7 +72,8 @@ async fn charge_at_store(node: &Backend, limit: &Limit, number: u64) -> (bool, u
     (admitted, alone)
 }
 
-/// 233 to 1,700 units of a shard were admitted beyond the limits because of an outage.
+/// If the shard were not charged for locally admitted units, an outage would admit 233 to 1,700
+/// units of a shard beyond the limits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_outage_admits_at_most_64_units_of_a_shard_beyond_the_limits() {
     let mut primary = Server::start_with(&QUICK).await;
@@ -95,7 +98,8 @@ async fn an_outage_admits_at_most_64_units_of_a_shard_beyond_the_limits() {
             *admitted += u64::from(is_admitted) + alone;
         }
     }
-    // Writes that the replica lacks would be admitted again, which is not what this test is about.
+    // Units of writes that the replica lacks would be admitted again. This test excludes such
+    // units.
     primary.is_followed().await;
     primary.kill();
     let mut alone = 0;

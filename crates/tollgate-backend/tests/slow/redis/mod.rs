@@ -1,4 +1,4 @@
-//! Tests of the store that a policy file selects, over real servers.
+//! Tests of the store that a policy file selects, on real Redis and Valkey servers.
 
 mod access;
 mod clocks;

@@ -11,7 +11,7 @@ use tollgate_redis::CircuitState;
 use crate::kit::Server;
 use crate::redis::fleet::{key, loaded, open, shards};
 
-/// The most consecutive decisions that miss their deadline before the circuit opens.
+/// The most consecutive decisions that miss their deadline before the circuit breaker opens.
 const MISSES: usize = 5;
 
 #[tokio::test]
@@ -53,7 +53,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
     store.started().await;
     gone.kill();
     let limits: Vec<_> = loaded.policy.limits().iter().map(|limit| &limit.limit).collect();
-    // Some of these pairs of subjects are on two shards.
+    // Some of these pairs of subjects belong to two different shards.
     for number in 0..32_u8 {
         let subjects = ["token", "address"]
             .map(|name| Subject::new([(name, Value::Clear(&[number]))], &key()));
@@ -77,8 +77,8 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
                 for place in [0, 1] {
                     let looked = store.apply(SystemClock.now(), &[look(place)]).await.unwrap();
                     if looked.source() == DecisionSource::Store {
-                        // The charge was refunded. The node admitted it alone, so the shard that answers is
-                        // charged for it once.
+                        // The charge was refunded. The node's fallback admitted the charge, so the
+                        // shard that answers is charged for it once.
                         assert_eq!(looked.first().unwrap().used, 1, "{number}");
                     }
                 }

@@ -15,7 +15,8 @@ use tollgate_policy::KeySource;
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, loaded, shards};
 
-/// Starts a connected node over `servers`, with the secret of all nodes.
+/// Starts a node over `servers`, with the secret of all nodes, and waits until the node is
+/// connected.
 async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
@@ -61,7 +62,8 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     let (limiter_a, a) = node(&servers).await;
     let (limiter_b, b) = node(&servers).await;
     set(&limiter_a, &a, "1").await.unwrap();
-    // The node has not read the first override yet, and must keep it when it stores its own.
+    // The node has not read the first override yet. The node must keep the first override when it
+    // stores another override.
     set(&limiter_b, &b, "2").await.unwrap();
     assert_eq!(held(&b), 2);
     a.refresh().await.unwrap();
@@ -71,7 +73,7 @@ async fn what_one_node_changes_the_others_find_and_nobody_writes_over_another() 
     assert_eq!(again.unwrap_err(), OverrideStoreError::Missing);
     b.refresh().await.unwrap();
     assert_eq!((held(&b), b.storage()), (1, IN_STORE));
-    // A node that starts later finds them, although the nodes that set them have stopped.
+    // A node that starts later finds the overrides, although the nodes that set them have stopped.
     drop((limiter_a, a, limiter_b, b));
     let (_limiter, later) = node(&servers).await;
     later.refresh().await.unwrap();
@@ -119,7 +121,7 @@ async fn an_override_without_an_end_is_stored_for_a_year_and_again_by_a_node_tha
     assert!((366 * day..368 * day).contains(&left), "it ends in {left} ms");
 }
 
-/// A replica that had not received the removal was promoted.
+/// The promoted replica had not received the removal of the override.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_override_that_was_removed_does_not_come_back_by_a_failover() {
     let server = Server::start().await;
@@ -228,7 +230,7 @@ fn changed(limiter: &Limiter<Backend>, user: &str, effect: Effect) -> OverrideCh
     OverrideChange::Set(Override { target: target(user), effect, expires_at, reason })
 }
 
-/// Returns the effects of the four targets of a test.
+/// Returns the effects on the four targets of a test.
 fn effects(kept: &OverrideSync) -> [Option<Effect>; 4] {
     let table = kept.table();
     ["kept", "removed", "changed elsewhere", "new"].map(|user| {

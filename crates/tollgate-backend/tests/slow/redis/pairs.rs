@@ -1,4 +1,4 @@
-//! Shards of two servers each, and the store over them.
+//! Shards of two servers each, and the store that combines the shards.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use tollgate_redis::CircuitState;
 
 use crate::kit::{QUICK, Server, Version, wait_for_replica};
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A primary and a replica in sync with it.
+/// A primary, and a replica in sync with the primary.
 pub(crate) type Pair = [Server; 2];
 
-/// Starts `count` shards.
+/// Starts `count` pairs of a primary and a replica.
 pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
     let mut pairs = Vec::new();
     for _ in 0..count {
@@ -29,7 +29,7 @@ pub(crate) async fn pairs(version: Version, count: usize) -> Vec<Pair> {
     pairs
 }
 
-/// Returns the settings of these shards in the form of the policy file.
+/// Returns the settings of these shards in the syntax of the policy file.
 pub(crate) fn words(pairs: &[Pair]) -> String {
     let shard = |(number, pair): (usize, &Pair)| {
         let [primary, replica] = pair.each_ref().map(Server::url);
@@ -39,7 +39,7 @@ pub(crate) fn words(pairs: &[Pair]) -> String {
     format!("shards: {{ {} }}", shards.join(", "))
 }
 
-/// Waits until the replica of each shard is read from.
+/// Waits until the replica of each shard serves reads.
 pub(crate) async fn is_read_from(store: &Backend, pairs: &[Pair]) {
     until(|| {
         let status = store.status();
@@ -61,8 +61,8 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
     tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
 }
 
-/// A store in which each call first waits until the replicas have all earlier writes, so a
-/// replica's answer contains the last change.
+/// A store in which each call first waits until the replicas have all earlier writes. A replica's
+/// answer then contains the last change.
 pub(crate) struct InStep<'s> {
     store: &'s Backend,
     primaries: Vec<MultiplexedConnection>,

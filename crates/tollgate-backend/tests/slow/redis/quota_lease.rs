@@ -1,4 +1,5 @@
-//! Quota leases over a real server: nodes that start and stop count to the last unit.
+//! Quota leases on a real server. The tests check that nodes which start and stop admit exactly the
+//! quota.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ fn loaded(server: &Server, window: &str) -> LoadedPolicy {
     parse("test.yaml", &text).unwrap()
 }
 
-/// A node and its admitted units.
+/// A node, and the number of units that it admitted.
 struct Node {
     store: Backend,
     limit: Limit,
@@ -55,7 +56,7 @@ impl Node {
         readings[0]
     }
 
-    /// Charges one unit; returns whether it was admitted.
+    /// Charges one unit. Returns whether the unit was admitted.
     async fn take(&mut self, now: Timestamp) -> bool {
         self.charges += 1;
         let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
@@ -70,7 +71,7 @@ impl Node {
     }
 }
 
-/// Two nodes and one server admit exactly the quota together, with few calls.
+/// Two nodes over one server together admit exactly the quota, with few calls of the server.
 #[tokio::test]
 async fn two_nodes_admit_the_quota_to_the_last_unit() {
     for window in ["window: 1h", "window: 1h, algorithm: sliding_window, precision: 30m"] {
@@ -79,7 +80,8 @@ async fn two_nodes_admit_the_quota_to_the_last_unit() {
         let (mut one, mut other) = (Node::start(&loaded, 1).await, Node::start(&loaded, 2).await);
         let now = SystemClock.now();
         let until = Instant::now() + PATIENCE;
-        // A node refunds unused units within two sweeps, and then the other node gets them.
+        // A node refunds its unused units within two sweeps. After the refund, the other node can
+        // use these units.
         while one.admitted + other.admitted < QUOTA {
             one.take(now).await;
             if one.charges % 3 == 0 {
@@ -97,7 +99,7 @@ async fn two_nodes_admit_the_quota_to_the_last_unit() {
     }
 }
 
-/// The unused units of a stopped node stay used until the window ends, and no longer.
+/// The unused units of a stopped node stay used only until the window ends.
 #[tokio::test]
 async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window() {
     let server = Server::start().await;
@@ -120,7 +122,7 @@ async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window
     assert_eq!(fresh.used, 0);
 }
 
-/// A node refunds all unused units before it ends.
+/// A node that is about to stop refunds all of its unused units.
 #[tokio::test]
 async fn a_node_that_ends_gives_all_back() {
     let server = Server::start().await;

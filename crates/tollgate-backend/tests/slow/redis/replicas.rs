@@ -1,4 +1,4 @@
-//! The servers that answer status queries, through the complete store.
+//! The choice of the servers that answer status queries, in the complete store.
 
 use tollgate::model::key::Subject;
 use tollgate::model::{Charge, ChargeId, Cost, DecisionSource, Operation, Store, Value};
@@ -13,7 +13,7 @@ use crate::redis::pairs::{is_read_from, pairs, words};
 /// The number of clients, and of pairs of a token and an address.
 const CLIENTS: u8 = 32;
 
-/// Returns charges of both limits of `loaded`: of one client, or of two that may be on two shards.
+/// Returns charges of both limits of `loaded`, for two subjects that may be on two shards.
 fn charges<'a>(
     loaded: &'a LoadedPolicy,
     subjects: &'a [Subject; 2],
@@ -71,7 +71,7 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
     assert_eq!(after[0], before[0], "a primary was asked");
     let both = 4 * u64::from(CLIENTS);
     let asked = after[1] - before[1];
-    // One job for a pair of subjects on one shard, two for a pair on two.
+    // A pair of subjects on one shard needs one job, and a pair on two shards needs two jobs.
     assert!(asked > both / 2 && asked <= both, "{asked}");
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     assert_eq!(fleet.counts(), Counts::default());

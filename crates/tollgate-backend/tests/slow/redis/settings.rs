@@ -1,4 +1,4 @@
-//! Settings that cannot be opened, and stores that are opened and not used.
+//! Settings with which no store can be opened, and stores that are opened and not used.
 
 use tollgate_backend::{Backend, OpenError, Refunds, limiter};
 use tollgate_policy::{KeySource, StoreSettings, Topology};

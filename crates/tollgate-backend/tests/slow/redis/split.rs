@@ -1,4 +1,4 @@
-//! Shards of which several servers are primaries.
+//! Shards in which several servers report themselves as primary.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::redis::fleet::{PATIENT, key, loaded, open};
 
 const NODES: usize = 6;
 const QUOTA: usize = 10;
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -25,7 +25,7 @@ fn policy(primary: &Server, replica: &Server) -> LoadedPolicy {
     ))
 }
 
-/// Charges one unit of one subject at `node`; whether it was admitted, by the store.
+/// Charges one unit of one subject at `node`. Returns whether the store admitted the unit.
 async fn charge(node: &Backend, loaded: &LoadedPolicy, id: usize) -> bool {
     let subject = Subject::new([("token", Value::Clear(b"one"))], &key());
     let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(id as u128) };
@@ -36,8 +36,8 @@ async fn charge(node: &Backend, loaded: &LoadedPolicy, id: usize) -> bool {
     readings.all_admitted()
 }
 
-/// Returns the units that [`NODES`] nodes admit in turn if they all start now, after `charged`
-/// units were charged, and the primary that all of them chose.
+/// Returns the units that [`NODES`] new nodes admit in turn after `charged` units were charged, and
+/// the primary that all of these nodes chose.
 async fn admitted(loaded: &LoadedPolicy, charged: usize) -> (usize, String) {
     let nodes: Vec<Backend> = (0..NODES).map(|_| open(loaded)).collect();
     let mut admitted = charged;
@@ -52,7 +52,7 @@ async fn admitted(loaded: &LoadedPolicy, charged: usize) -> (usize, String) {
     (admitted, first)
 }
 
-/// Waits until `node` charges `server`, and sees as many primaries.
+/// Waits until `node` charges `server` and reports this number of primaries.
 async fn charges(node: &Backend, server: &Server, primaries: usize) {
     let seen = async {
         loop {
@@ -84,7 +84,7 @@ async fn an_old_primary_that_returns_empty_is_charged_by_no_node() {
     assert!(charge(&node, &loaded, 1).await);
     old.is_followed().await;
     charges(&node, &old, 1).await;
-    // A failover by hand, and a server that a supervisor starts again with nothing in it.
+    // An operator promotes the replica, and a supervisor starts the old primary again without data.
     old.kill();
     new.promote().await;
     charges(&node, &new, 1).await;
@@ -92,7 +92,7 @@ async fn an_old_primary_that_returns_empty_is_charged_by_no_node() {
     old.start_again(&QUICK);
     charges(&node, &new, 2).await;
     assert!(charge(&node, &loaded, 3).await);
-    // Nodes that start now have not observed the split.
+    // Nodes that start at this point have not observed the split.
     assert_eq!(admitted(&loaded, 3).await, (QUOTA, new.url()));
 }
 

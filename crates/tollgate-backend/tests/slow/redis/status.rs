@@ -1,4 +1,4 @@
-//! The status of shards, and the clock by which they decide.
+//! The status of shards, and the clock by which the shards decide.
 
 use tollgate::model::key::Subject;
 use tollgate::model::{Charge, ChargeId, Cost, Millis, Operation, Store, Timestamp, Value};
@@ -47,7 +47,8 @@ async fn state_that_counts_as_none_is_counted() {
         for _ in 0..3 {
             assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_admitted());
         }
-        // The first charge started a new window, and the others found its state.
+        // The first charge started a new window, and the other charges found the state of this
+        // window.
         assert_eq!(fleet.counts(), Counts { discarded, ..Counts::default() });
     }
 }

@@ -1,4 +1,4 @@
-//! Subjects that the names of keys reveal.
+//! Subjects that are revealed by the names of keys.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ fn subject(name: &str) -> Subject {
     Subject::new([("token", Value::Clear(name.as_bytes()))], &key())
 }
 
-/// Creates a store in which `core` reveals its subjects; some subjects are charged on it and some
-/// on `address`.
+/// Creates a store in which the limit `core` reveals its subjects. Each subject is charged on
+/// `core` and on `address`.
 async fn charged(redis: &str) -> (LoadedPolicy, Backend) {
     let mut loaded = loaded(redis);
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
