@@ -1,4 +1,5 @@
-//! One store call: charges are all or nothing over items that are changed one after the other.
+//! One store call. The charges of a call are all or nothing, although the items are changed one
+//! after the other.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -10,17 +11,17 @@ use crate::error::MemcachedError;
 use crate::job::{Decision, Job};
 use crate::steps::{ReadState, StepOutcome, Steps};
 
-/// The longest time that refunds may take when a call could not be completed.
+/// The longest time that refunds may take after a call that could not be completed.
 ///
-/// The caller does not wait for these refunds longer than for the call itself.
+/// The caller waits for these refunds at most until its own deadline.
 const UNDO_WITHIN: Duration = Duration::from_millis(250);
 
 /// Executes `jobs` at `now`.
 ///
 /// Reads all items first and evaluates the charges on the values that were read. If all charges
 /// fit, changes the items in the order of their names, each by compare-and-swap. If another node
-/// changed an item first, reads that item and evaluates its charge again. If this charge no longer
-/// fits, refunds the charges that this call made before.
+/// changed an item first, reads that item again and evaluates its charge again. If this charge no
+/// longer fits, refunds the charges that this call made before.
 pub(crate) async fn execute(
     steps: &Steps,
     jobs: &[Job],
@@ -57,14 +58,13 @@ struct Call<'c> {
     now: Timestamp,
     deadline: Instant,
     decision: Decision,
-    /// The readings of the jobs that are done.
+    /// The readings of the jobs. `None` for a job that is not done yet.
     readings: Vec<Option<Reading>>,
     /// Whether each job charged units that are not refunded yet.
     taken: Vec<bool>,
 }
 
-/// Whether charges on limits that count refused requests are refunded after a call that was not
-/// admitted.
+/// Whether a call that was not admitted keeps its charges on limits that count refused requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     /// The call was refused. The charges stay, because the limits count refused requests.
@@ -115,7 +115,7 @@ impl Call<'_> {
     /// Executes one job of a refused call.
     ///
     /// A charge that did not fit keeps its first reading, even if units have become free since that
-    /// reading. From the first readings the caller sees that the call was refused.
+    /// reading. The first readings show the caller that the call was refused.
     async fn refuse(&mut self, index: usize, seen: ReadState) -> Result<Reading, MemcachedError> {
         let job = &self.jobs[index];
         let (at_first, _) = job.decide(&seen.view, Decision::Refused, self.now);
@@ -139,8 +139,8 @@ impl Call<'_> {
             if job.counts_refusals() && counted == Counted::Keep {
                 continue;
             }
-            // Clear the flag before the refund, whatever its result: a second refund would return
-            // units that other requests were charged for.
+            // The flag is cleared before the refund, whatever the result of the refund. A second
+            // refund would return units that other requests were charged for.
             *taken = false;
             let Some(undo) = job.undone(reading) else { continue };
             match undone(self.steps, &undo, self.now, deadline).await {
@@ -153,7 +153,7 @@ impl Call<'_> {
     }
 }
 
-/// Executes `undo` and reads the items afterwards.
+/// Executes `undo`, and reads the items after the refund.
 async fn undone(
     steps: &Steps,
     undo: &Job,

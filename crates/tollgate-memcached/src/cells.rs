@@ -1,4 +1,4 @@
-//! Exports and imports of limit states, which move a subject from one store to another.
+//! Exports and imports of cells, for moving a subject from one store to another.
 
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::decide::join;
@@ -32,7 +32,7 @@ impl CellTransfer for Memcached {
         Ok(seen.into_iter().zip(places).map(counting).collect())
     }
 
-    /// Joins the states one after the other, each by compare-and-swap.
+    /// Joins the cells one after the other, each by compare-and-swap.
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         let limits = cells.iter().map(|(place, _)| place.limit);
         let now = self.time(now, limits, Instant::now() + self.deadline).await;

@@ -64,8 +64,8 @@ impl From<MemcachedError> for StoreError {
     fn from(error: MemcachedError) -> Self {
         match error {
             MemcachedError::Full => Self::Full,
-            // The units may have been charged, so unlike after `Unavailable`, no node may charge
-            // them again.
+            // The units may have been charged. So no node may charge the units again, unlike after
+            // `Unavailable`.
             MemcachedError::TimedOut | MemcachedError::Lost => Self::TimedOut,
             MemcachedError::Refused => Self::Corrupt,
             MemcachedError::Unavailable
@@ -79,8 +79,8 @@ impl From<MemcachedError> for StoreError {
 mod tests {
     use super::*;
 
-    /// Regression test: a node charged the store again for units that it might have charged
-    /// already.
+    /// Guards against a second charge of the store for units that a node might already have
+    /// charged.
     #[test]
     fn a_lost_connection_does_not_prove_that_nothing_was_charged() {
         use MemcachedError::{Contended, Full, Lost, Overloaded, Refused, TimedOut, Unavailable};

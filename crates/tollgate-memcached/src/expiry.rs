@@ -1,21 +1,22 @@
-//! Expiry times of items. Expiry is garbage collection; no decision depends on it.
+//! Expiry times of items. The expiry only frees memory. No decision depends on the expiry.
 
 use tollgate_core::{Millis, Timestamp};
 
 /// The longest relative expiry in seconds. memcached reads a larger number as a Unix time.
 const MAX_RELATIVE: u64 = 30 * 86_400;
 
-/// The most seconds by which the server's clock may be late, because it ticks once a second.
+/// The largest delay of the server's clock in seconds. The clock ticks once a second.
 const TICK: u64 = 1;
 
 /// Returns the expiry of an item that is written at `now`, with a state that ends at `expires_at`.
 /// The item expires `skew_max` after the end of its state.
 ///
-/// The result is in seconds from the moment at which the server stores the item. If the expiry is
+/// The result is in seconds from the time at which the server stores the item. If the expiry is
 /// more than 30 days away, memcached requires an absolute time. Absolute times are computed from
 /// the server's own clock (`server_time`, in seconds since the Unix epoch) and never from this
-/// machine's clock. They end in January 2038, the latest time that memcached stores. Until the
-/// server has reported its time, the expiry is 30 days, and the next write of the item corrects it.
+/// machine's clock. The latest absolute time is in January 2038, because memcached stores no later
+/// time. Until the server has reported its time, the expiry is 30 days, and the next write of the
+/// item corrects the expiry.
 pub(crate) fn expires(
     expires_at: Timestamp,
     now: Timestamp,

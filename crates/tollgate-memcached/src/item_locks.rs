@@ -1,4 +1,5 @@
-//! Locks on items. With them, callers of one node do not lose compare-and-swaps to each other.
+//! Locks on items. The locks prevent callers of one node from losing compare-and-swaps to each
+//! other.
 
 use std::hash::BuildHasher;
 #[cfg(not(feature = "simulation"))]
@@ -6,15 +7,15 @@ use std::hash::RandomState as PlaceHasher;
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// The number of locks. Calls on different items that share a lock wait for each other, which takes
-/// time but is otherwise harmless.
+/// The number of locks. Calls on different items that share a lock wait for each other. The wait
+/// takes time but is otherwise harmless.
 const PLACES: usize = 1_024;
 
 /// A hasher without random keys, so two runs of a simulation select the same locks.
 #[cfg(feature = "simulation")]
 type PlaceHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
-/// Locks for items, selected by the hash of their names.
+/// Locks for items. The hash of an item's name selects the lock.
 ///
 /// The locks serialize the callers of one node. Between nodes, compare-and-swap decides.
 #[derive(Debug)]
@@ -33,7 +34,7 @@ impl Default for ItemLocks {
 }
 
 impl ItemLocks {
-    /// Locks all of `names`. Locks are always acquired in the same order, so callers cannot
+    /// Locks all of `names`. All callers acquire locks in the same order, so callers cannot
     /// deadlock.
     pub(crate) async fn at<'n>(
         &self,

@@ -10,7 +10,8 @@ use tollgate_core::{
 use crate::key::Keys;
 use crate::layout::{Layout, Names, View};
 
-/// One charge with owned data, so it can be completed even if its caller no longer waits.
+/// One charge of a call. The job owns its data, so the job can be completed even if its caller no
+/// longer waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) limit: Limit,
@@ -18,7 +19,7 @@ pub(crate) struct Job {
     pub(crate) operation: Operation,
 }
 
-/// The decision for the call as a whole.
+/// The decision on the call as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Every charge fits.
@@ -42,7 +43,7 @@ impl Job {
         Self { limit: charge.limit.clone(), names, operation: charge.operation }
     }
 
-    /// Creates a job that only reads the state of `place`.
+    /// Creates a job that only reads the state of the limit and subject in `place`.
     pub(crate) fn at(keys: &Keys, layout: Layout, place: &CellKey<'_>) -> Self {
         let CellKey { limit, subject } = *place;
         Self::new(
@@ -60,7 +61,7 @@ impl Job {
                 == Admission::Now
     }
 
-    /// Evaluates the job on the state that was read; returns the reading and the next state.
+    /// Evaluates the job on the state that was read. Returns the reading and the next state.
     pub(crate) fn decide(
         &self,
         view: &View,
@@ -78,12 +79,12 @@ impl Job {
         (told(view, reading), next)
     }
 
-    /// Returns the reading of the state that was read, without a change of the state.
+    /// Returns the reading of the job on the state that was read, and does not change the state.
     pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
         told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
-    /// Returns the job that refunds this job's charge in the window or block of `reading`. Returns
+    /// Returns a job that refunds this job's charge in the window or block of `reading`. Returns
     /// `None` if this job charged nothing.
     pub(crate) fn undone(&self, reading: &Reading) -> Option<Self> {
         let operation = self.operation.inverse(reading.position)?;
@@ -94,8 +95,8 @@ impl Job {
         self.limit.refusals() == Refusals::Counted
     }
 
-    /// Returns the data to remember if this job is a refund that must not be repeated and that can
-    /// still return units.
+    /// Returns the data for recognizing a repeated refund. Returns `None` if this job is not a
+    /// refund, if the refund may be repeated, or if the refund can no longer return units.
     pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             self.operation

@@ -1,4 +1,4 @@
-//! The names of items. They contain the limit and the subject, but no bytes that a client can
+//! The names of items. A name contains the limit and the subject, but no bytes that a client can
 //! choose freely.
 
 use std::collections::HashSet;
@@ -12,15 +12,15 @@ use crate::wire::MAX_KEY;
 /// The prefix of all names, which is the version of the name format.
 const PREFIX: &str = "tg1";
 
-/// The characters, in addition to letters and digits, that are not escaped in clear subjects.
-/// Colons are escaped because they separate the parts of a name.
+/// The characters, in addition to letters and digits, that are not escaped in clear-text subjects.
+/// Colons are escaped because they separate the fields of a name.
 const KEPT: &[u8] = b"._-/@";
 
 /// The suffix that turns the name of a window's count into the name of its reset item.
 const RESET: &str = ":reset_at";
 
-/// The bytes that the name of a refund item adds to the name of its limit item: a colon and 22
-/// characters.
+/// The number of bytes that the name of a refund item has in addition to the name of its limit
+/// item: a colon and 22 characters.
 const REFUND: usize = 23;
 
 /// The longest item name that leaves room for the suffix of a refund item.
@@ -29,9 +29,10 @@ const LONGEST: usize = MAX_KEY - REFUND;
 /// The naming scheme of items: `tg1:<limit>:<subject>`, or `tg1:<limit>~<generation>:<subject>` if
 /// the limit has a generation.
 ///
-/// The subject is the keyed hash of its encoding. For limits that reveal their subjects, the
-/// subject is in clear text, with everything but letters, digits and `. _ - / @` escaped. Names
-/// contain neither spaces nor control bytes and have at most 250 bytes, whatever a client sends.
+/// `<subject>` is the keyed hash of the subject's encoding. If the limit reveals its subjects,
+/// `<subject>` is the subject in clear text, and all characters but letters, digits and `. _ - / @`
+/// are escaped. Names contain neither spaces nor control bytes and have at most 250 bytes, whatever
+/// a client sends.
 pub struct Keys {
     hash: Box<dyn KeyedHash + Send + Sync>,
     revealed: HashSet<Box<str>>,
@@ -44,8 +45,8 @@ impl Keys {
         Self { hash: Box::new(hash), revealed: HashSet::new() }
     }
 
-    /// Makes the names contain the subjects of the limit called `limit` in clear text, if they are
-    /// short enough.
+    /// Returns the same naming scheme, which writes the subjects of the limit called `limit` in
+    /// clear text. Subjects that are too long are still hashed.
     #[must_use]
     pub fn with_revealed(mut self, limit: &str) -> Self {
         self.revealed.insert(limit.into());
@@ -82,7 +83,7 @@ impl fmt::Debug for Keys {
     }
 }
 
-/// Returns the name of the reset item for the window whose count is called `name`.
+/// Returns the name of the reset item of a window. `name` is the name of the window's count item.
 pub(crate) fn reset_name(name: &[u8]) -> Box<[u8]> {
     [name, RESET.as_bytes()].concat().into()
 }

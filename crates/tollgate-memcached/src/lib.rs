@@ -1,14 +1,14 @@
-//! Rate limits in memcached: each node reads and evaluates the state, and writes the result by
+//! Rate limits in memcached. Each node reads and evaluates the state, and writes the result by
 //! compare-and-swap.
 //!
 //! [`Memcached`] is a [`Store`](tollgate_core::Store) on one server. Calls on one limit and one
 //! subject are exact. Calls on several limits have weaker guarantees, and items can be lost because
 //! memcached is a cache. The documentation of [`Memcached`] gives the bounds. The store uses the
 //! meta commands of memcached's text protocol (1.6), pipelined over a few connections. To use
-//! several servers, combine stores with the wrappers of the `tollgate` crate.
+//! several servers, combine stores with the wrappers of the `tollgate-stores` crate.
 //!
-//! [`Layout::Pairs`] stores fixed windows as two items, a count and its reset, which programs of an
-//! older limiter can also read and write.
+//! [`Layout::Pairs`] stores a fixed window as two items, a count and its reset, which programs of
+//! an older limiter can also read and write.
 
 mod address;
 mod call;

@@ -1,4 +1,5 @@
-//! Documents that nodes share: one item each, with the version first.
+//! Documents that nodes share. Each document is one item, which begins with the version of the
+//! document.
 
 use std::time::Duration;
 
@@ -13,10 +14,10 @@ use crate::store::Memcached;
 use crate::wire::{Command, Item, MAX_VALUE, Reply, Stored};
 
 impl Memcached {
-    /// Returns the document called `name`, or an empty one if there is none.
+    /// Returns the document called `name`. Returns an empty document if no document has this name.
     ///
-    /// The document is the item `tg1:{NAME}:document`, a name that no limit's item has. Like any
-    /// item, the document can be evicted, flushed, or lost in a restart of the server.
+    /// The document is the item `tg1:{NAME}:document`. Items of limits never have such a name. Like
+    /// any item, the document can be evicted, flushed, or lost in a restart of the server.
     ///
     /// # Errors
     /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`].
@@ -27,10 +28,11 @@ impl Memcached {
         Ok(stored.map(|stored| parse_blob(&stored.value)).unwrap_or_default())
     }
 
-    /// Replaces the document of version `before` by `document`, which expires after `lasting`.
+    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
+    /// new document expires after `lasting`.
     ///
-    /// The version has at most 255 bytes. The whole document has less than 1 MiB, because the
-    /// server needs some bytes of this size itself.
+    /// The version has at most 255 bytes. The whole document must have less than 1 MiB, because the
+    /// server needs some bytes of this size for its own data.
     ///
     /// # Errors
     /// [`MemcachedError`] if the server did not answer within [`BLOB_DEADLINE`], or has no memory
@@ -60,8 +62,8 @@ impl Memcached {
             Some(Stored { token, .. }) => Command::Replace { key, item, token },
             None => Command::Add { key, item },
         };
-        // Use the connection on which the token was read, because the token is not valid on other
-        // connections.
+        // The command uses the connection on which the token was read, because the token is not
+        // valid on other connections.
         match connection.ask(&command, deadline).await {
             Ok(Reply::Done) => Ok(CasOutcome::Stored),
             Ok(Reply::Conflict | Reply::Missing) | Err(CallError::Closed) => Ok(CasOutcome::Stale),
@@ -75,7 +77,7 @@ impl Memcached {
 fn written(document: &SharedBlob) -> Result<Vec<u8>, MemcachedError> {
     let length = u8::try_from(document.version.len()).map_err(|_| MemcachedError::Full)?;
     let value = [&[length], &document.version[..], &document.bytes].concat();
-    // A longer value would be rejected by later reads.
+    // A longer value could be written, but later reads would reject the value.
     if value.len() > MAX_VALUE { Err(MemcachedError::Full) } else { Ok(value) }
 }
 
@@ -89,7 +91,7 @@ fn parse_blob(value: &[u8]) -> SharedBlob {
     read().unwrap_or_default()
 }
 
-/// Reads the item under `key`, if there is one.
+/// Reads the item under `key`. Returns `None` if the item does not exist.
 async fn read(
     connection: &Connection,
     key: &[u8],

@@ -1,4 +1,4 @@
-//! Reading items, and changing them by compare-and-swap.
+//! Reads items, and changes them by compare-and-swap.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
@@ -20,18 +20,17 @@ use crate::wire::{Command, Item, Reply};
 /// The most attempts to read when connections are lost.
 const READ_TRIES: u32 = 3;
 
-/// The most attempts to read and write one item when other nodes change the item between the read
-/// and the write.
+/// The most attempts to read and write one item. A further attempt is necessary if another node
+/// changes the item between the read and the write.
 pub const MAX_ATTEMPTS: u32 = 16;
 
-/// The number of first attempts without a pause between them. Later attempts wait for a random
-/// time.
+/// The number of attempts after which a random pause precedes each further attempt.
 const AT_ONCE: u32 = 3;
 
 /// The longest random pause between two attempts.
 const MAX_PAUSE: Duration = Duration::from_millis(4);
 
-/// The time by which the reset item of a fixed window expires later than its count item.
+/// The additional lifetime of the reset item of a fixed window, compared with its count item.
 const RESET_LATER: Millis = Millis::from_secs(2);
 
 /// The operations on items of one server, and counters of their failures.
@@ -44,18 +43,19 @@ pub(crate) struct Steps {
 
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
-    /// Compare-and-swaps that failed because another node changed the item first.
+    /// The number of compare-and-swaps that failed because another node changed the item first.
     pub(crate) outrun: AtomicU64,
-    /// Calls that failed after too many failed compare-and-swaps.
+    /// The number of calls that failed after too many failed compare-and-swaps.
     pub(crate) contended: AtomicU64,
-    /// Charges of failed calls that could not be refunded.
+    /// The number of charges of failed calls that could not be refunded.
     pub(crate) unrefunded: AtomicU64,
-    /// Pairs of items of which one was missing before its expiry.
+    /// The number of pairs of items in which one item was missing before its expiry.
     pub(crate) torn: AtomicU64,
 }
 
-/// A state, and the connection on which it was read. The tokens of the state are valid only for the
-/// server process at that connection, because a restarted server numbers versions from 1 again.
+/// A state, and the connection on which the state was read. The tokens of the state are valid only
+/// for the server process at that connection, because a restarted server numbers versions from 1
+/// again.
 pub(crate) struct ReadState {
     pub(crate) view: View,
     connection: Arc<Connection>,
@@ -65,8 +65,8 @@ pub(crate) struct ReadState {
 pub(crate) enum StepOutcome {
     /// The job was done.
     Done(Reading),
-    /// The charge no longer fits because other requests were charged since the read. Contains the
-    /// newer state.
+    /// The charge no longer fits, because other requests were charged since the read. The value is
+    /// the newer state.
     NoRoom(ReadState),
 }
 
@@ -87,7 +87,7 @@ impl Steps {
 
     /// Reads the items of all `jobs` in one round trip.
     ///
-    /// Reading changes nothing, so the read is repeated if a connection is lost.
+    /// A read changes nothing, so the read is repeated if a connection is lost.
     pub(crate) async fn read(
         &self,
         jobs: &[Job],
@@ -144,8 +144,8 @@ impl Steps {
         Ok(seen)
     }
 
-    /// Executes `job` on the state in `seen`, or on a newer state if another node changed the
-    /// state.
+    /// Executes `job` on the state in `seen`. If another node changed the state since the read,
+    /// executes `job` on the newer state.
     ///
     /// After an error, the items may have been changed, unless the error [proves that nothing
     /// changed](MemcachedError::proves_nothing_changed).
@@ -168,8 +168,8 @@ impl Steps {
     }
 
     /// Changes the items of `job` by compare-and-swap to the state that `step` computes, and
-    /// returns `step`'s answer. If `step` returns `None`, changes nothing and returns the state
-    /// that `step` saw.
+    /// returns `step`'s result. If `step` returns `None`, changes nothing and returns the state on
+    /// which `step` was called.
     pub(crate) async fn change<T>(
         &self,
         job: &Job,
@@ -220,8 +220,8 @@ impl Steps {
         Ok(Swap::Won)
     }
 
-    /// Records that the refund of `job` was requested. Returns false if the refund was already
-    /// recorded.
+    /// Records that the refund of `job` was requested. Returns false if an earlier call recorded
+    /// the same refund.
     pub(crate) async fn remember(
         &self,
         job: &Job,
@@ -246,8 +246,8 @@ impl Steps {
         let Some(guard) = job.guard(now) else { return };
         let Ok(connection) = self.connection(deadline).await else { return };
         let key = &refund_name(job.names.first(), guard.id);
-        // If the removal fails, the refund cannot be repeated and is lost, which is better than a
-        // refund that is made twice.
+        // If this removal fails, the refund cannot be repeated and is lost. A lost refund is better
+        // than a refund that is made twice.
         if let Ok(Reply::Value(stored)) = connection.ask(&Command::Get { key }, deadline).await {
             let remove = Command::Remove { key, token: stored.token };
             let _ = connection.ask(&remove, deadline).await;
@@ -270,7 +270,7 @@ impl Steps {
         expires(expires_at, now, job.limit.skew_max(), self.server.time())
     }
 
-    /// Waits for a short random time, which separates nodes that compete for the same item.
+    /// Waits for a short random time. The pause separates nodes that compete for the same item.
     async fn pause(&self, attempt: u32, deadline: Instant) -> Result<(), MemcachedError> {
         if attempt < AT_ONCE {
             return Ok(());

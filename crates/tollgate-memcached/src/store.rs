@@ -1,4 +1,4 @@
-//! The store: limits in one memcached server.
+//! The store of limits in one memcached server.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub const MAX_SPANNING_CALLS: usize = 1_024;
 pub struct ServerSettings {
     /// The server's address.
     pub address: Address,
-    /// The number of connections. The commands of all callers share them.
+    /// The number of connections. All callers share the connections.
     pub connections: NonZeroUsize,
     /// The timeouts of the connections.
     pub link: LinkLimits,
@@ -71,22 +71,24 @@ pub struct ServerStatus {
     pub connections: usize,
     /// The current number of connections.
     pub connected: usize,
-    /// The data that the server lost, as far as that can be detected.
+    /// The losses of data that the store has detected on the server.
     pub losses: Losses,
     /// The number of times that one of the two items of a fixed window was missing before its
-    /// expiry. The window then started again.
+    /// expiry. Each time, the window started again.
     pub torn: u64,
-    /// Changes that failed because another node changed the item first, and that were tried again.
+    /// The number of changes that failed because another node changed the item first, and that were
+    /// tried again.
     pub outrun: u64,
-    /// Calls that failed because other nodes changed the same item first in every attempt.
+    /// The number of calls that failed because other nodes changed the same item first in every
+    /// attempt.
     pub contended: u64,
-    /// Charges of failed calls that could not be refunded.
+    /// The number of charges of failed calls that could not be refunded.
     pub unrefunded: u64,
     /// Why the last attempt to connect failed, or the last connection was lost.
     pub last_error: Option<LinkError>,
 }
 
-/// A store with limits in one memcached server. This node reads and evaluates the state, and writes
+/// A store of limits in one memcached server. This node reads and evaluates the state, and writes
 /// the result by compare-and-swap.
 ///
 /// # Guarantees
@@ -96,18 +98,19 @@ pub struct ServerStatus {
 ///   quota, and no charge is counted twice.
 /// - Every call is answered by its deadline. While the server is known to be down, calls fail at
 ///   once.
-/// - Every item expires, the limit's `skew_max` after the end of its state.
+/// - Every item expires `skew_max` after the end of its state. `skew_max` is a setting of the
+///   limit.
 ///
 /// # Weaknesses
 /// - **Several limits in one call are several steps.** An admitted request is charged on all of its
-///   limits, and a refused request on none. During a call that is later refused, other calls can
-///   see units as used that are refunded at once, and can be refused because of these units. Each
-///   reading of a call is exact, but the readings are from slightly different moments. If this
+///   limits, and a refused request on no limit. During a call that is later refused, other calls
+///   can see units as used that are refunded at once, and can be refused because of these units.
+///   Each reading of a call is exact, but the readings are from slightly different times. If this
 ///   process ends in the middle of such a call, or the server stops answering, the charges stay
-///   until the window ends ([`ServerStatus::unrefunded`] counts the known ones).
+///   until the window ends ([`ServerStatus::unrefunded`] counts the known charges).
 /// - **memcached loses data.** After a restart, a `flush_all`, or the eviction of items, windows
 ///   start again: each lost subject gets one more quota. [`Losses`] counts the losses that can be
-///   detected. A repeated refund is detected only while its item exists.
+///   detected. A repeated refund is detected only while the record of the first refund exists.
 /// - **Retries are limited.** If other nodes changed the item first in
 ///   [`MAX_ATTEMPTS`](crate::MAX_ATTEMPTS) attempts, a call fails with
 ///   [`MemcachedError::Contended`], and nothing was charged. Callers of one node use locks and
@@ -154,19 +157,20 @@ impl Memcached {
         Self { deadline, ..self }
     }
 
-    /// Compares the application's clock with the server's clock from now on: a call whose time
-    /// differs from the server's time by more than half of a limit's
-    /// [`skew_max`](tollgate_core::Limit::skew_max) is decided by the server's time. Do not call
-    /// this function if callers pass times of their own choice.
+    /// From now on, compares the time of each call with the server's clock. If a call's time
+    /// differs from the server's clock by more than half of a limit's
+    /// [`skew_max`](tollgate_core::Limit::skew_max), the server's clock decides the call. Do not
+    /// call this function if callers pass times of their own choice.
     ///
     /// No call is decided before the server's clock is known.
     pub fn check_clock(&self) {
         self.is_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns by how many milliseconds the server's clock is ahead of a clock that shows `now`,
-    /// and the maximum error of this number in milliseconds, because the server returns whole
-    /// seconds. Returns `None` before the server has reported its time.
+    /// Returns the number of milliseconds by which the server's clock is ahead of a clock that
+    /// shows `now`, and the maximum error of this number in milliseconds. The error exists because
+    /// the server returns its time in whole seconds. Returns `None` before the server has reported
+    /// its time.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<(i64, u64)> {
         let time = self.inner.steps.server().millis()?;
@@ -174,7 +178,7 @@ impl Memcached {
         Some((ahead.unwrap_or(i64::MAX), TIME_UNCERTAINTY))
     }
 
-    /// Returns the time by which a call is decided that is made when the application's clock shows
+    /// Returns the time that decides a call. The call is made when the application's clock shows
     /// `now`.
     pub(crate) async fn time<'l>(
         &self,
@@ -186,7 +190,8 @@ impl Memcached {
             return now;
         }
         if self.clock_offset(now).is_none() {
-            // Every verified connection has received the server's time.
+            // This wait is enough, because every verified connection has received the server's
+            // time.
             let _ = self.inner.steps.server().connection(deadline).await;
         }
         let skew_max = limits.map(|limit| limit.skew_max().get()).min().unwrap_or_default();
@@ -203,8 +208,8 @@ impl Memcached {
     /// Waits until every connection is open.
     ///
     /// # Errors
-    /// The last connection error, if not all connections are open after the time `within`. The
-    /// store continues to connect.
+    /// [`LinkError`] with the last connection error, if not all connections are open after the time
+    /// `within`. The store continues to connect.
     pub async fn ready(&self, within: Duration) -> Result<(), LinkError> {
         let server = self.inner.steps.server();
         timeout(within, server.ready()).await.map_err(|_| {
@@ -254,7 +259,7 @@ impl Memcached {
         let Ok(permit) = Arc::clone(&self.spanning).try_acquire_owned() else {
             return Err(MemcachedError::Overloaded);
         };
-        // The call runs in its own task, so it completes even if the caller is cancelled.
+        // The call runs in its own task, so the call is completed even if the caller is cancelled.
         let inner = Arc::clone(&self.inner);
         let spanning = async move {
             let _held_until_done = permit;
@@ -269,7 +274,7 @@ impl Memcached {
         }
     }
 
-    /// Returns a job that reads the state of `place`.
+    /// Returns a job that reads the state of the limit and subject in `place`.
     pub(crate) fn look_at(&self, place: &CellKey<'_>) -> Job {
         Job::at(&self.keys, self.layout, place)
     }
@@ -303,8 +308,8 @@ impl Store for Memcached {
     }
 }
 
-/// Returns whether the operation writes two items: the record of a refund, and the item of the
-/// limit.
+/// Returns whether the operation writes two items. A refund that must not be repeated writes a
+/// record of the refund and the item of the limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
 }

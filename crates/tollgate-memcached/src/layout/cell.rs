@@ -1,15 +1,15 @@
-//! A limit as one item, which contains the whole state and is changed by one compare-and-swap.
+//! A limit as one item, which contains the whole state. One compare-and-swap changes the state.
 
 use tollgate_core::Cell;
 
 use super::{ExpiryMargin, Held, View};
 use crate::wire::{Command, Item, MAX_VALUE, Stored};
 
-/// The size in bytes of an encoded state without content, for example without any permit. A state
-/// of this size is not stored.
+/// The size in bytes of the encoding of an empty state, for example of a concurrency limit without
+/// permits. An empty state is not stored.
 const KIND: usize = 1;
 
-/// The compare-and-swap token of the item that was read, if there is one.
+/// The compare-and-swap token of the item that was read. `None` if the item did not exist.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CellItem(Option<u64>);
 

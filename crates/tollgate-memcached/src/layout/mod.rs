@@ -1,4 +1,4 @@
-//! The layout of a limit on the server: one item, or two items as an older limiter uses them.
+//! The layout of a limit on the server: one item, or two items in the layout of an older limiter.
 
 mod cell;
 mod pair;
@@ -10,26 +10,26 @@ use crate::wire::{Command, Stored};
 use cell::CellItem;
 use pair::Pair;
 
-/// The layout of limits in memcached.
+/// The layout in which limits are stored in memcached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Layout {
-    /// Every limit is one item, whatever its algorithm: one read and one compare-and-swap.
+    /// Every limit is one item, whatever its algorithm. A charge needs one read and one
+    /// compare-and-swap.
     #[default]
     Cell,
     /// A fixed window is two items that programs of an older limiter also read and write. The item
     /// with the plain name contains the count in decimal. The item with the suffix `:reset_at`
     /// contains the second at which the window ends. Limits of other algorithms are one item. Units
-    /// of such a fixed window cannot be reserved, because the two items have no place for
-    /// reservations.
+    /// of such a fixed window cannot be reserved, because the two items cannot store reservations.
     Pairs,
 }
 
 /// The names of the items of one limit and subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// One item.
+    /// The name of the only item.
     Cell(Box<[u8]>),
-    /// A count item and a reset item.
+    /// The names of the count item and the reset item.
     Pair { count: Box<[u8]>, reset: Box<[u8]> },
 }
 
@@ -44,7 +44,7 @@ impl Names {
         }
     }
 
-    /// Returns the name that identifies the limit and subject.
+    /// Returns the name of the first item. The name identifies the limit and the subject.
     pub(crate) fn first(&self) -> &[u8] {
         match self {
             Self::Cell(name) | Self::Pair { count: name, .. } => name,
@@ -55,7 +55,7 @@ impl Names {
     pub(crate) fn in_order(&self) -> impl Iterator<Item = &[u8]> {
         let (first, second) = match self {
             Self::Cell(name) => (name, None),
-            // The count comes first; the documentation of `pair` explains why.
+            // The count comes first. The documentation of the module `pair` explains the order.
             Self::Pair { count, reset } => (count, Some(reset)),
         };
         std::iter::once(&**first).chain(second.map(|name| &**name))
@@ -76,13 +76,14 @@ impl Names {
     }
 }
 
-/// A limit's state as it was read, with the tokens that detect later changes by other nodes.
+/// A limit's state as it was read, with the tokens by which later changes of other nodes are
+/// detected.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     pub(crate) cell: Option<Cell>,
     /// Whether an item contained data that is not a valid state.
     pub(crate) is_junk: bool,
-    /// Whether the items show that the server dropped one of them before its expiry.
+    /// Whether the server dropped one of the two items before its expiry, as the other item shows.
     pub(crate) is_torn: bool,
     held: Held,
 }
@@ -93,22 +94,22 @@ enum Held {
     Pair(Pair),
 }
 
-/// The time by which an item outlives the end of its state, in addition to the clock skew.
+/// The additional time for which an item outlives the end of its state and the clock skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryMargin {
-    /// No additional time.
+    /// The item has no additional time.
     None,
-    /// A short additional time, for the one of two items that must expire last.
+    /// A short additional time, for the item of a pair that must expire last.
     Longer,
 }
 
 impl View {
     /// Returns the commands that change the state that was read into `next`. Each command must be
-    /// done before the next command is sent. If another node changed the item of a command first,
-    /// nothing is counted. `expires` computes the expiry of an item.
+    /// executed before the next command is sent. If another node changed the item of a command
+    /// first, nothing is counted. `expires` computes the expiry of an item.
     ///
     /// Returns `None` if the state is larger than the server accepts, or if the layout of two items
-    /// cannot represent the state.
+    /// cannot store the state.
     pub(crate) fn changes<'n>(
         &self,
         names: &'n Names,
@@ -116,7 +117,7 @@ impl View {
         expires: impl Fn(ExpiryMargin) -> i32,
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
-            // A count and a reset have no place for reservations.
+            // A count item and a reset item cannot store reservations.
             (Held::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
             (Held::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))

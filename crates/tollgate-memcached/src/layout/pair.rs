@@ -1,21 +1,21 @@
-//! A fixed window as two items: its count and its reset.
+//! A fixed window as two items: the count item and the reset item.
 //!
 //! The reset item contains the end of the window, and the count item contains the used units. The
-//! two items cannot be changed in one step, so each has a tag. A count belongs to the window whose
-//! reset item has the same tag. To open a window, a node changes the reset by compare-and-swap and
-//! gives it a tag that the count does not have. From that moment nodes treat the count as absent,
-//! and the node that counts first writes a new count. Every charge is one compare-and-swap on the
-//! count.
+//! two items cannot be changed in one step, so each item has a tag. A count belongs to the window
+//! with a reset item that has the same tag. To open a window, a node changes the reset item by
+//! compare-and-swap and gives it a tag that the count item does not have. After this change, nodes
+//! treat the count as absent, and the node that counts first writes a new count. Every charge is
+//! one compare-and-swap on the count item.
 //!
-//! The count is read before the reset, so the reset that was read is never older than the count. If
-//! a window was opened between the two reads, the old count is not taken for a count of the new
-//! window.
+//! The count item is read before the reset item, so the reset that was read is never older than the
+//! count. If a window was opened between the two reads, the old count does not have the tag of the
+//! new window and is not used.
 //!
-//! The tag is part of the flags that memcached stores with a value. The flags also contain the
-//! milliseconds by which the window ends before the second in the reset's value. Programs that use
-//! only the values can read the values as before. Tollgate uses only the upper half of the flags,
-//! which client libraries leave to applications. Values that such programs write have no tag, and a
-//! count without a tag belongs to the current window. The races are described in
+//! The tag is stored in the flags that memcached stores with a value. The flags also contain the
+//! number of milliseconds from the end of the window to the second in the reset item's value.
+//! Programs that use only the values can read the values as before. Tollgate uses only the upper
+//! half of the flags, which client libraries leave to applications. Values that such programs write
+//! have no tag, and a count without a tag belongs to the current window. The races are described in
 //! `docs/design/0002-memcached-layout.md`.
 
 use tollgate_core::algo::fixed_window::State;
@@ -28,14 +28,15 @@ use crate::wire::{Command, Item, Stored};
 const MILLIS_SHIFT: u32 = 16;
 const MILLIS_MASK: u32 = (1 << 10) - 1;
 
-/// The position of the tag in the flags: the six bits above the milliseconds. 0 means no tag.
+/// The position of the tag in the flags: the six bits above the milliseconds. The tag 0 means that
+/// the value has no tag.
 const TAG_SHIFT: u32 = 26;
 const LAST_TAG: u8 = 63;
 
 /// The most decimal digits of a number that Tollgate represents exactly.
 const MAX_DIGITS: usize = 16;
 
-/// A tag that assigns a count to a window.
+/// A tag, which assigns a count to a window.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tag(u8);
 
@@ -44,7 +45,7 @@ struct Tag(u8);
 pub(super) struct Pair {
     count: Option<Half>,
     reset: Option<Half>,
-    /// The end of the window, if the reset item contains a valid time.
+    /// The end of the window. `None` if the reset item does not contain a valid time.
     resets_at: Option<Timestamp>,
 }
 
@@ -140,8 +141,8 @@ impl Tag {
     }
 }
 
-/// Returns the second at which the window ends, rounded up, in decimal, and the milliseconds by
-/// which the window ends before that second.
+/// Returns the end of the window in seconds, rounded up, in decimal, and the number of milliseconds
+/// that were added by rounding up.
 fn seconds(resets_at: Timestamp) -> (Vec<u8>, u32) {
     let seconds = resets_at.as_secs_ceil();
     let millis = (seconds * 1_000).saturating_sub(resets_at.as_millis());
@@ -154,8 +155,8 @@ fn resets_at(stored: &Stored) -> Option<Timestamp> {
     (millis < 1_000 && resets_at <= MAX_EXACT).then(|| Timestamp::from_millis(resets_at))
 }
 
-/// Parses a decimal number. Trailing spaces are permitted, because memcached pads a number with
-/// them when a decrement makes it shorter.
+/// Parses a decimal number. Trailing spaces are permitted, because memcached adds spaces to a
+/// number that a decrement makes shorter.
 fn number(value: &[u8]) -> Option<u64> {
     let digits = value.trim_ascii_end();
     if digits.is_empty() || digits.len() > MAX_DIGITS || !digits.iter().all(u8::is_ascii_digit) {
@@ -177,7 +178,8 @@ mod tests {
         Cell::FixedWindow(State { used, resets_at: Timestamp::from_millis(resets_at) })
     }
 
-    /// Applies the commands for `next` to `view` and returns the new count and reset.
+    /// Applies the commands that change `view` into `next`. Returns the new count item and the new
+    /// reset item.
     fn written(view: &View, next: &Cell) -> (Option<Stored>, Option<Stored>) {
         let Held::Pair(pair) = &view.held else { panic!("no pair") };
         let (mut count, mut reset) = (None, None);
@@ -225,7 +227,7 @@ mod tests {
     fn what_old_programs_write_is_understood() {
         let view = Pair::view(Some(&stored("7 ", 0)), Some(&stored("1700000000", 0)));
         assert_eq!(view.cell, Some(window(7, 1_700_000_000_000)));
-        // A count that another program wrote, in a window that Tollgate opened.
+        // Another program wrote this count in a window that Tollgate opened.
         let (_, reset) = written(&Pair::view(None, None), &window(1, 10_500));
         assert_eq!(Pair::view(Some(&stored("4", 0)), reset.as_ref()).cell, Some(window(4, 10_500)));
     }

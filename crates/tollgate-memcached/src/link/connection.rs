@@ -1,10 +1,10 @@
-//! A connection. Commands are sent in order, and replies arrive in the same order.
+//! A connection to a server. Commands are sent in order, and replies arrive in the same order.
 //!
-//! This client is written by hand. Of the existing clients that support the meta commands,
-//! `async-memcached` 0.7 sends one command at a time on a connection, and the experimental client
-//! of `memcache` 0.20 closes a connection when a command times out. With this client, up to 1,024
-//! commands of all callers are in flight on one connection, and a reply that arrives after its
-//! deadline is skipped.
+//! Tollgate contains this client because the existing clients that support the meta commands have
+//! limitations. `async-memcached` 0.7 sends one command at a time on a connection, and the
+//! experimental client of `memcache` 0.20 closes a connection when a command times out. With this
+//! client, up to 1,024 commands of all callers are in flight on one connection, and a reply that
+//! arrives after its deadline is skipped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,13 +19,15 @@ use tollgate_link::{Health, Progress};
 
 use crate::wire::{Command, Expected, MAX_REPLY, Parsed, Reply, parse};
 
-/// The most commands that wait to be written. Further commands are rejected at once.
+/// The most commands that wait to be written to a connection. Further commands are rejected at
+/// once.
 const WAITING: usize = 1_024;
 
 /// The most commands that were written and have no reply yet.
 const IN_FLIGHT: usize = 1_024;
 
-/// The number of buffered bytes from which the buffer is written before more commands are added.
+/// The size of the buffered commands in bytes from which the buffer is written before more commands
+/// are added.
 const OUTBOX: usize = 64 << 10;
 
 /// The free buffer space in bytes before each read.
@@ -54,11 +56,11 @@ pub(crate) struct Connection {
     task: AbortHandle,
 }
 
-/// A command that was sent or is queued.
+/// A command that is queued or was sent.
 pub(crate) struct Pending<'c> {
     connection: &'c Connection,
     reply: oneshot::Receiver<Reply>,
-    /// The progress of the server's replies when the command was queued.
+    /// The progress of the server when the command was queued.
     submitted: Progress,
 }
 
@@ -79,7 +81,7 @@ impl Connection {
         Self { requests, next: AtomicU32::new(0), health, task }
     }
 
-    /// Queues `command` after those that were queued before.
+    /// Queues `command` after the commands that were queued before.
     pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, CallError> {
         let opaque = self.next.fetch_add(1, Ordering::Relaxed);
         let mut bytes = Vec::with_capacity(128);
@@ -100,8 +102,9 @@ impl Connection {
 
     /// Sends `command` and waits for its reply until `deadline`.
     ///
-    /// If the item has no usable token, gives the item a new token and returns a conflict instead.
-    /// After a conflict, the caller reads the item again, with the new token.
+    /// If the item has no usable token, this function gives the item a new token and returns a
+    /// conflict instead of sending `command`. After a conflict, the caller reads the item again,
+    /// with the new token.
     pub(crate) async fn ask(
         &self,
         command: &Command<'_>,
@@ -155,8 +158,9 @@ impl Pending<'_> {
     }
 }
 
-/// Writes commands and delivers replies until this program or the server closes the connection, or
-/// the server sends an unexpected reply. Callers that still wait then receive [`CallError::Lost`].
+/// Writes commands and delivers replies. Ends when this program or the server closes the
+/// connection, or when the server sends an unexpected reply. Callers that still wait then receive
+/// [`CallError::Lost`].
 async fn run_io(stream: impl AsyncRead + AsyncWrite, mut queue: mpsc::Receiver<Request>) {
     let (mut reader, mut writer) = split(stream);
     let mut inbox = BytesMut::new();
@@ -196,8 +200,8 @@ fn accept(request: Request, outbox: &mut BytesMut, in_flight: &mut InFlight) {
     }
 }
 
-/// Delivers every complete reply in `inbox` to its caller. Returns `None` if the connection cannot
-/// be used further.
+/// Delivers every complete reply in `inbox` to its caller. Returns `None` if the connection can no
+/// longer be used.
 fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
     while !inbox.is_empty() {
         let (expected, _) = in_flight.front()?;
@@ -205,8 +209,8 @@ fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
             Ok(Parsed::Whole(reply, length)) => {
                 inbox.advance(length);
                 let (_, answer) = in_flight.pop_front()?;
-                // After a rejected command, the server may read the following bytes as other
-                // commands.
+                // After a rejected command, the server may read the bytes that follow the command
+                // as other commands.
                 let is_of_use = reply != Reply::Refused;
                 // The caller may have stopped waiting.
                 let _ = answer.send(reply);
@@ -232,14 +236,15 @@ mod tests {
 
     const GET: Command<'_> = Command::Get { key: b"k" };
 
-    /// Plays the server: waits for this number of commands, then writes `bytes`.
+    /// Acts as the server: waits for this number of commands, and then writes `bytes`.
     async fn answer(theirs: &mut tokio::io::DuplexStream, commands: usize, bytes: &[u8]) {
         let mut asked = vec![0; commands * b"mg k v f c O0\r\n".len()];
         theirs.read_exact(&mut asked).await.unwrap();
         theirs.write_all(bytes).await.unwrap();
     }
 
-    /// Returns the health of a server with a verified connection, whose circuit opens after this many misses.
+    /// Returns the health of a server with a verified connection. The circuit breaker opens after
+    /// `misses` missed deadlines.
     fn health(misses: u32) -> Arc<Health> {
         let health = Arc::new(Health::new(misses));
         health.circuit().close(1);

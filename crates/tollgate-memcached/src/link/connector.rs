@@ -17,7 +17,7 @@ use crate::wire::{Command, Reply};
 /// A key that no item has, for a test read.
 const NOTHING: &[u8] = b"tg1";
 
-/// Opens the connections to one server. All of them report the server's statistics to one loss
+/// Opens the connections to one server. All connections report the server's statistics to one loss
 /// detector.
 pub(super) struct ServerConnector {
     pub(super) address: Address,

@@ -1,19 +1,21 @@
-//! Detection of data that a server lost, and of the server's time.
+//! Detects data that a server lost, and estimates the server's time.
 
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::wire::Stats;
 
-/// The data that a server lost since the store was opened, as far as its statistics show it.
+/// The data that a server lost since the store was opened, as far as the server's statistics show
+/// the losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Losses {
-    /// Items, of all programs that use the server, that it dropped before their expiry. Each of
-    /// these items may have been the state of a current window.
+    /// The number of items that the server dropped before their expiry. The items may belong to any
+    /// program that uses the server. Each of these items may have been the state of a current
+    /// window.
     pub evicted: u64,
-    /// Restarts of the server. Each restart emptied the server.
+    /// The number of restarts of the server. Each restart emptied the server.
     pub restarts: u64,
-    /// Executions of the command `flush_all`, which removes all items.
+    /// The number of executions of the command `flush_all`, which removes all items.
     pub flushes: u64,
 }
 
@@ -37,7 +39,7 @@ impl LossDetector {
                 losses.evicted += stats.evictions.saturating_sub(known.evictions);
                 losses.flushes += stats.flushes.saturating_sub(known.flushes);
             } else if started(known).abs_diff(started(&stats)) <= 1 && known.pid == stats.pid {
-                // These statistics were sent earlier than the last processed statistics, but
+                // These statistics were sent before the statistics that were processed last, but
                 // arrived later.
                 return;
             } else {
@@ -49,13 +51,13 @@ impl LossDetector {
         *last = Some((stats, heard));
     }
 
-    /// Returns the losses so far.
+    /// Returns the losses that were detected so far.
     pub(crate) fn losses(&self) -> Losses {
         self.0.lock().losses
     }
 
-    /// Returns the server's clock at `now` in seconds since the Unix epoch, or `None` before the
-    /// server has reported it.
+    /// Returns the server's clock at `now` in seconds since the Unix epoch. Returns `None` before
+    /// the server has reported its time.
     pub(crate) fn time(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
         let (stats, heard) = state.last.as_ref()?;
@@ -64,13 +66,13 @@ impl LossDetector {
 }
 
 /// The maximum error, in milliseconds, of a time in whole seconds that was read some milliseconds
-/// ago: half a second in both directions, a late tick of the server's clock, and the transport of
-/// the answer.
+/// ago. The error consists of half a second in both directions, a late tick of the server's clock,
+/// and the transport of the answer.
 pub(crate) const TIME_UNCERTAINTY: u64 = 1_000;
 
 impl LossDetector {
-    /// Returns the server's time at `now` in milliseconds since the epoch, with an error of at most
-    /// [`TIME_UNCERTAINTY`]. Returns `None` before the server has reported its time.
+    /// Returns the server's time at `now` in milliseconds since the Unix epoch, with an error of at
+    /// most [`TIME_UNCERTAINTY`]. Returns `None` before the server has reported its time.
     pub(crate) fn millis(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
         let (stats, heard) = state.last.as_ref()?;
@@ -80,7 +82,7 @@ impl LossDetector {
     }
 }
 
-/// Returns the server's start time by its own clock.
+/// Returns the time at which the server started, by the server's own clock.
 fn started(stats: &Stats) -> u64 {
     stats.time.saturating_sub(stats.uptime)
 }
@@ -116,7 +118,7 @@ mod tests {
         observed.observe(stats(1, 10, 5), now);
         observed.observe(stats(2, 11, 1), now);
         assert_eq!(observed.losses(), Losses { evicted: 1, restarts: 1, flushes: 0 });
-        // In a container every process may have the id 1.
+        // In a container, every process may have the process id 1.
         observed.observe(Stats { time: 1_100, ..stats(2, 0, 0) }, now);
         assert_eq!(observed.losses().restarts, 2);
     }

@@ -1,4 +1,4 @@
-//! A server, and the few connections over which calls are sent in rotation.
+//! A server and its few connections. Calls use the connections in rotation.
 
 use std::num::NonZeroUsize;
 use std::sync::Arc;
@@ -45,8 +45,9 @@ impl Server {
 
     /// Returns the next open connection in rotation, or `None` if no connection is open.
     ///
-    /// If no connection is open, waits until `deadline` for a first attempt to connect since the
-    /// start or since a connection was lost, but not for later attempts.
+    /// If no connection is open, this function may wait until `deadline` for an attempt to connect.
+    /// It waits only for the first attempt since the start or since a connection was lost, and not
+    /// for later attempts.
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<Arc<Connection>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn =
@@ -89,31 +90,32 @@ impl Server {
         &self.address
     }
 
-    /// Returns the configured and the current number of connections.
+    /// Returns the configured number of connections and the current number of connections.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let connected = self.links.iter().filter(|link| link.connection().is_some());
         (self.links.len(), connected.count())
     }
 
-    /// Returns the server's losses.
+    /// Returns the losses of data that were detected on the server.
     pub(crate) fn losses(&self) -> Losses {
         self.observed.losses()
     }
 
-    /// Returns the server's time in seconds since the Unix epoch, or `None` before the server has
-    /// reported it.
+    /// Returns the server's time in seconds since the Unix epoch. Returns `None` before the server
+    /// has reported its time.
     pub(crate) fn time(&self) -> Option<u64> {
         self.observed.time(Instant::now())
     }
 
-    /// Returns the server's time in milliseconds since the epoch, with an error of at most
-    /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY), once the server has reported it.
+    /// Returns the server's time in milliseconds since the Unix epoch, with an error of at most
+    /// [`TIME_UNCERTAINTY`](super::TIME_UNCERTAINTY). Returns `None` before the server has reported
+    /// its time.
     pub(crate) fn millis(&self) -> Option<u64> {
         self.observed.millis(Instant::now())
     }
 
-    /// Returns why the last attempt to connect failed or the last connection was lost, or `None` if
-    /// neither happened.
+    /// Returns the reason why the last attempt to connect failed or the last connection was lost.
+    /// Returns `None` if no attempt has failed and no connection was lost.
     pub(crate) fn last_error(&self) -> Option<LinkError> {
         self.last_error.get()
     }

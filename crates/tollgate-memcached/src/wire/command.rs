@@ -10,11 +10,11 @@ pub(crate) const MAX_VALUE: usize = 1 << 20;
 
 /// The token that an item gets if the server's counter of versions wraps around at 2⁶⁴.
 ///
-/// The server treats 0 as no token: with the token 0, a replacement never succeeds and a removal
-/// always succeeds.
+/// The server treats the token 0 as no token. With the token 0, a replacement never succeeds and a
+/// removal always succeeds.
 const NO_TOKEN: u64 = 0;
 
-/// A command on one item, or on the server.
+/// A command to the server. Most commands concern one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command<'a> {
     /// Reads the item with its flags and the token of its version.
@@ -34,17 +34,18 @@ pub(crate) enum Command<'a> {
 /// The value to store under a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
-    /// At most [`MAX_VALUE`] bytes.
+    /// The value, of at most [`MAX_VALUE`] bytes.
     pub(crate) value: Vec<u8>,
     /// The flags that the server stores with the value for clients.
     pub(crate) flags: u32,
-    /// Seconds from now, or a Unix time by the server's clock, as computed by
-    /// [`expires`](crate::expiry::expires).
+    /// The expiry, as [`expires`](crate::expiry::expires) computes it: seconds from now, or a Unix
+    /// time by the server's clock.
     pub(crate) expires: i32,
 }
 
 impl Command<'_> {
-    /// Returns the key of the item if it has no usable token and must be renumbered first.
+    /// Returns the key of the item if the item's token in this command is not usable. In this case,
+    /// the item must be renumbered before the command is sent.
     pub(crate) const fn unnumbered(&self) -> Option<&[u8]> {
         match self {
             Self::Replace { key, token: NO_TOKEN, .. } | Self::Remove { key, token: NO_TOKEN } => {
@@ -82,7 +83,7 @@ impl Command<'_> {
                 push(out, b"md ", key);
                 push_args(out, format_args!(" C{token} O{opaque}\r\n"));
             }
-            // Appends zero bytes, which the server counts as a change.
+            // The command appends zero bytes, which the server counts as a change.
             Self::Renumber { key } => {
                 push(out, b"ms ", key);
                 push_args(out, format_args!(" 0 MA O{opaque}\r\n\r\n"));

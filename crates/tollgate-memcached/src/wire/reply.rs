@@ -6,13 +6,13 @@ use super::stats::Stats;
 /// The longest line of a reply, in bytes.
 const MAX_LINE: usize = 2_048;
 
-/// The most bytes of the statistics.
+/// The most bytes of the reply to `stats`.
 const MAX_STATS: usize = 64 << 10;
 
 /// The most bytes of one reply. A longer reply is an error.
 pub(crate) const MAX_REPLY: usize = MAX_LINE + MAX_VALUE + 2;
 
-/// The kind of reply that a command expects.
+/// The type of reply that a command expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expected {
     /// The reply to a meta command. The reply repeats the number `opaque` of the command.
@@ -21,7 +21,7 @@ pub(crate) enum Expected {
     Stats,
 }
 
-/// A reply.
+/// A reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
     /// The item exists.
@@ -40,7 +40,7 @@ pub(crate) enum Reply {
     Stats(Stats),
 }
 
-/// An item as it was read.
+/// An item as it was read from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stored {
     pub(crate) value: Vec<u8>,
@@ -49,16 +49,16 @@ pub(crate) struct Stored {
     pub(crate) token: u64,
 }
 
-/// The result of parsing.
+/// The result of parsing the front of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// A complete reply, and its length in bytes.
     Whole(Reply, usize),
-    /// More bytes are needed.
+    /// The reply is not complete, so more bytes are needed.
     Partial,
 }
 
-/// The error for bytes that are not a reply to the command.
+/// The error for bytes that are not a valid reply to the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -78,12 +78,12 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
         b"HD" => Reply::Done,
         b"EN" | b"NF" => Reply::Missing,
         b"EX" | b"NS" => Reply::Conflict,
-        // Error replies do not repeat the number.
+        // Error replies do not repeat the number `opaque`.
         b"SERVER_ERROR" => return Ok(Parsed::Whole(Reply::Full, after)),
         b"ERROR" | b"CLIENT_ERROR" => return Ok(Parsed::Whole(Reply::Refused, after)),
         _ => return Err(Malformed),
     };
-    // Server versions differ in whether a miss repeats the number.
+    // Server versions differ in whether the reply for a missing item repeats the number `opaque`.
     let repeated = Flags::read(words)?.opaque;
     let is_bare_miss = repeated.is_none() && reply == Reply::Missing;
     if repeated != Some(opaque) && !is_bare_miss {
@@ -92,7 +92,7 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
     Ok(Parsed::Whole(reply, after))
 }
 
-/// Parses the value that follows the first line, which ends at `after`.
+/// Parses the value that follows the first line of the reply. The first line ends at `after`.
 fn parse_value<'a>(
     input: &[u8],
     after: usize,
@@ -136,7 +136,7 @@ fn parse_stats(input: &[u8]) -> Result<Parsed, Malformed> {
 }
 
 /// Returns the first line without its line end, and the length of the line including its line end.
-/// Returns `None` until the line is complete.
+/// Returns `None` if the line is not complete yet.
 fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     let searched = &input[..input.len().min(MAX_LINE)];
     match searched.iter().position(|byte| *byte == b'\n') {
@@ -149,7 +149,7 @@ fn first_line(input: &[u8]) -> Result<Option<(&[u8], usize)>, Malformed> {
     }
 }
 
-/// The flags of a reply that Tollgate uses. Other flags are ignored.
+/// The flags in a reply, as far as Tollgate uses them. Other flags are ignored.
 #[derive(Default)]
 struct Flags {
     opaque: Option<u32>,

@@ -1,17 +1,17 @@
-//! The statistics of a server that the memcached store uses.
+//! The statistics of a server, as far as the memcached store uses them.
 
 /// The values that the command `stats` returns. Values that the server omits are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Stats {
     /// The server's process id.
     pub(crate) pid: u64,
-    /// Seconds since the server started.
+    /// The number of seconds since the server started.
     pub(crate) uptime: u64,
     /// The server's time in seconds since the Unix epoch.
     pub(crate) time: u64,
-    /// Items that the server dropped before their expiry to free memory.
+    /// The number of items that the server dropped before their expiry to free memory.
     pub(crate) evictions: u64,
-    /// Executions of `flush_all`.
+    /// The number of executions of `flush_all`.
     pub(crate) flushes: u64,
 }
 

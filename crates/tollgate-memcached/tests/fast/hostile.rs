@@ -1,4 +1,4 @@
-//! Peers that are not memcached, or that stop to answer like memcached.
+//! Peers that are not memcached, or that stop answering like memcached.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,14 @@ use tollgate_memcached::{Address, Keys, LinkError, Memcached, MemcachedError, Se
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 
-/// The server's answer after the checks of a new connection.
+/// The answer to commands after the checks of a new connection.
 #[derive(Clone, Copy)]
 enum Answer {
-    /// This text, with `#` replaced by the number that the reply must repeat.
+    /// This text is sent. The number that the reply must repeat replaces each `#` in the text.
     Text(&'static str),
-    /// This byte, without end.
+    /// This byte is sent without end.
     Endless(u8),
-    /// No answer: the server closes the connection.
+    /// Nothing is sent, and the server closes the connection.
     Hangup,
 }
 
@@ -48,7 +48,7 @@ async fn replies_that_make_no_sense_are_errors_and_nothing_else() {
     }
 }
 
-/// Junk under a limit's name is not an error. It counts as no state and is replaced.
+/// The error of a server without free memory is reported as such, and its connections stay open.
 #[tokio::test]
 async fn a_server_without_memory_is_distinguished() {
     let answer = Answer::Text("SERVER_ERROR out of memory storing object\r\n");
@@ -58,7 +58,7 @@ async fn a_server_without_memory_is_distinguished() {
     assert_eq!(store.status().connected, 2, "the connections are of use");
 }
 
-/// A value that never ends delays no caller beyond the deadline.
+/// If a value is never complete, its caller waits only until the deadline.
 #[tokio::test]
 async fn a_value_that_does_not_come_is_waited_for_until_the_deadline() {
     let answer = Answer::Text("VA 1048576 f0 c1 O#\r\nx");
@@ -74,7 +74,7 @@ async fn what_is_not_memcached_is_never_asked() {
     tokio::spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let _ = stream.write_all(b"SSH-2.0-OpenSSH_9.2\r\n").await;
-            // Keep the connection open until the client closes it.
+            // The connection stays open until the client closes it.
             let _ = stream.read_to_end(&mut Vec::new()).await;
         }
     });
@@ -105,7 +105,8 @@ fn address_of(listener: &TcpListener) -> Address {
     listener.local_addr().unwrap().to_string().parse().unwrap()
 }
 
-/// Listens, passes the checks of a new connection, and answers everything else with `answer`.
+/// Starts a server that passes the checks of a new connection and answers every other command with
+/// `answer`. Returns the server's address.
 async fn serve(answer: Answer) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = address_of(&listener);

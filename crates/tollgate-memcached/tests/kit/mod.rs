@@ -1,4 +1,4 @@
-//! A memcached server for one test, which ends with it.
+//! A memcached server for one test. The server ends with the test.
 
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
@@ -12,12 +12,14 @@ use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::{Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Subject, Value};
 use tollgate_memcached::{Address, Keys, LinkLimits, Memcached, ServerSettings};
 
-/// The most attempts to find a free port, which another process may take first.
+/// The most attempts to find a free port. Another process may take a free port before the server
+/// does.
 const PORT_TRIES: usize = 10;
-/// The most checks whether a starting server is ready, and the pause between them.
+/// The most checks whether a starting server is ready. `READY_PAUSE` is the pause between two
+/// checks.
 const READY_TRIES: usize = 500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The time limit of each wait of a test. A busy machine does not reach this limit.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server on a free loopback port.
@@ -28,12 +30,12 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server and waits until it answers.
+    /// Starts a server and waits until the server answers.
     pub fn start() -> Self {
         Self::start_with(&[])
     }
 
-    /// Starts a server like [`Self::start`], with more arguments such as `-m 1`.
+    /// Starts a server like [`Self::start`], with additional arguments such as `-m 1`.
     pub fn start_with(arguments: &[&str]) -> Self {
         let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
         for _ in 0..PORT_TRIES {
@@ -47,7 +49,7 @@ impl Server {
         panic!("memcached {arguments:?} did not start on any of {PORT_TRIES} ports");
     }
 
-    /// Kills the process and starts another one, which is empty, on the same port.
+    /// Kills the process and starts another process on the same port. The new process has no items.
     pub fn restart(&mut self) {
         self.kill();
         self.revive();
@@ -65,7 +67,7 @@ impl Server {
         assert!(self.is_ready(), "memcached did not start again on port {}", self.port);
     }
 
-    /// Ends the process. With a memory file (`-e`) in the arguments, its data stays for the next
+    /// Ends the process. If the arguments contain a memory file (`-e`), the items stay for the next
     /// process with the same arguments.
     pub fn end(&mut self) {
         self.signal("-USR1");
@@ -73,12 +75,13 @@ impl Server {
         assert!(ended.success(), "memcached: {ended}");
     }
 
-    /// Stops the process until [`thaw`](Self::thaw); its sockets stay open.
+    /// Stops the process until a call of [`thaw`](Self::thaw). The sockets of the process stay
+    /// open.
     pub fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    /// Continues the process.
+    /// Lets the stopped process continue.
     pub fn thaw(&self) {
         self.signal("-CONT");
     }
@@ -88,12 +91,12 @@ impl Server {
         Address::Tcp { host: "127.0.0.1".into(), port: self.port }
     }
 
-    /// Returns the answer to `command`, up to the line that ends an answer.
+    /// Returns the lines of the answer to `command`, up to the line that ends an answer.
     pub fn tell(&self, command: &str) -> Vec<String> {
         self.try_tell(command).expect("an answer")
     }
 
-    /// Returns settings with which only a test's own faults delay an answer.
+    /// Returns settings with long timeouts, so only the faults of a test itself delay an answer.
     pub fn settings(&self) -> ServerSettings {
         ServerSettings { link: patient(), ..ServerSettings::new(self.address()) }
     }
@@ -150,7 +153,7 @@ impl Drop for Server {
 
 fn run(port: u16, arguments: &[String]) -> Child {
     Command::new("memcached")
-        // memcached does not run as root without the name of another user.
+        // memcached does not run as root unless an argument names another user.
         .args(["-u", "nobody", "-U", "0", "-l", "127.0.0.1", "-p", &port.to_string()])
         .args(arguments)
         .stdin(Stdio::null())
@@ -160,13 +163,13 @@ fn run(port: u16, arguments: &[String]) -> Child {
         .unwrap_or_else(|error| panic!("memcached: {error}; ./test installs what is missing"))
 }
 
-/// Returns a free loopback port. Another process may take it before the server does.
+/// Returns a free loopback port. Another process may take the port before the server does.
 fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     listener.local_addr().expect("an address").port()
 }
 
-/// Returns limits that a busy machine does not reach.
+/// Returns timeouts that a busy machine does not reach.
 pub fn patient() -> LinkLimits {
     LinkLimits {
         seek: PATIENCE,

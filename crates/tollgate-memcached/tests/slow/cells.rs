@@ -1,4 +1,4 @@
-//! Subjects that move between two servers keep their usage.
+//! Tests that subjects keep their usage when they move between two servers.
 
 use crate::kit::{PATIENCE, Server, connected, subject, take, window};
 use tollgate_conformance::trace::random_limit;

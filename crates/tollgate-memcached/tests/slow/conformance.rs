@@ -1,4 +1,4 @@
-//! The conformance suite of all stores, in both layouts, on a real server.
+//! Runs the conformance suite of all stores on a real server, in both layouts.
 
 use crate::kit::{Server, connected, subject, window};
 use tollgate_conformance::trace::seeds;
@@ -6,7 +6,8 @@ use tollgate_conformance::{Trace, check, check_charges, run_trace};
 use tollgate_core::{Charge, ChargeId, Cost, Millis, Operation, Store, StoreError, Timestamp};
 use tollgate_memcached::{Layout, Memcached, ServerSettings};
 
-/// Random traces of 48 operations each, in addition to those of the suite.
+/// The number of random traces of 48 operations each. The traces run in addition to the traces of
+/// the suite.
 const TRACES: u64 = 300;
 
 #[tokio::test]
@@ -23,7 +24,7 @@ async fn the_suite_passes_in_two_items() {
     spanning_traces_pass(&server, &store).await;
 }
 
-/// The older limiter's layout has only two numbers and cannot store reservations.
+/// The older limiter's layout stores only two numbers and cannot store reservations.
 #[tokio::test]
 async fn a_window_in_two_items_is_not_reserved() {
     let (_server, store) = started(Layout::Pairs).await;
@@ -56,8 +57,8 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     }
     assert_every_item_ends(server);
     let status = store.status();
-    // The second of two concurrent refunds of one item conflicts with the first: twice for each of
-    // two algorithms.
+    // Of two concurrent refunds of one item, the second refund conflicts with the first refund. The
+    // test produces two such conflicts for each of two algorithms.
     assert_eq!((status.outrun, status.contended, status.unrefunded), (4, 0, 0), "{status:?}");
 }
 

@@ -1,4 +1,5 @@
-//! Many nodes at once: no window admits more than its quota, and no charge counts twice.
+//! Many nodes that charge at once. The tests check that no window admits more than its quota and no
+//! charge counts twice.
 
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use tollgate_core::{
 };
 use tollgate_memcached::{Layout, Memcached, MemcachedError, ServerSettings};
 
-/// Nodes with separate stores, which share only the server.
+/// The number of nodes. Each node has a store of its own, and the nodes share only the server.
 const NODES: usize = 8;
 const TRIES: usize = 60;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
@@ -31,7 +32,7 @@ async fn a_window_never_passes_its_quota(layout: Layout) {
     let nodes = nodes(&server, layout).await;
     let quota = 200;
     let limit = window("core", quota, Millis::from_secs(60));
-    // Several windows, so nodes also open the same window at once.
+    // The test uses several windows, so nodes also open the same window at once.
     for opened in 0..4 {
         let now = NOW.after(Millis::from_secs(60 * opened));
         let (admitted, resets) = storm(&nodes, &limit, "a", now).await;
@@ -58,8 +59,8 @@ async fn other_algorithms_are_as_exact() {
     }
 }
 
-/// Calls over two limits, of which the second has less room. Charges of refused calls on the first
-/// limit are refunded.
+/// Calls charge two limits, and the second limit has fewer units. Charges of refused calls on the
+/// first limit are refunded.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn takes_over_several_items_are_all_or_nothing() {
     let server = Server::start();
@@ -96,8 +97,8 @@ async fn takes_over_several_items_are_all_or_nothing() {
     }
 }
 
-/// Each node sends calls until all are done. A call that failed as contended charged nothing and is
-/// sent again. Returns the number of admitted calls and the reported resets.
+/// Each node sends calls until all of its calls are done. A call that failed as contended charged
+/// nothing and is sent again. Returns the number of admitted calls and the reported resets.
 async fn storm(
     nodes: &[Arc<Memcached>],
     limit: &Limit,

@@ -1,4 +1,4 @@
-//! A real server that freezes, stops, loses data and runs out of memory.
+//! A real server that freezes, stops, loses data, or runs out of memory.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -13,8 +13,8 @@ use tollgate_memcached::{Address, LinkLimits, Memcached, MemcachedError, ServerS
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// A frozen server: each call is answered, and after a few missed deadlines without waiting for the
-/// server.
+/// While the server is frozen, each call is answered by its deadline. After a few missed deadlines,
+/// calls no longer wait for the server.
 #[tokio::test]
 async fn a_frozen_server_makes_nobody_wait_for_long() {
     let server = Server::start();
@@ -22,7 +22,7 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     let limit = limit();
     assert_eq!(take_one(&store, &limit, PATIENCE).await.unwrap()[0].used, 1);
     server.freeze();
-    // A server is not frozen at once: a last answer may still arrive.
+    // The server does not freeze immediately, so a last answer may still arrive.
     let (mut answered, mut unknown) = (1, 0);
     let given_up = async {
         loop {
@@ -38,7 +38,8 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     let misses = u64::from(patient().misses) * server.settings().connections.get() as u64;
     assert!((1..=misses).contains(&unknown), "{unknown} of {misses} waited");
     server.thaw();
-    // Commands that were written before may have been charged late; others were not charged.
+    // Commands that were written before the server continued may have been charged late. Other
+    // commands were not charged.
     let used = until_answered(&store, &limit).await[0].used;
     assert!(
         (answered + 1..=answered + 1 + unknown).contains(&used),
@@ -46,7 +47,8 @@ async fn a_frozen_server_makes_nobody_wait_for_long() {
     );
 }
 
-/// A server that stops and returns empty: windows start again, and the loss is detected.
+/// After the server stops and returns without data, windows start again, and the store detects the
+/// loss.
 #[tokio::test]
 async fn a_restart_begins_windows_again_and_is_noticed() {
     let mut server = Server::start();
@@ -77,7 +79,7 @@ async fn being_reported_to_forget_everything_is_noticed() {
     let store = watched(&server).await;
     let limit = limit();
     take_one(&store, &limit, PATIENCE).await.unwrap();
-    // memcached flushes items that are older than its clock, which ticks once a second.
+    // memcached flushes items that are older than its clock, and its clock ticks once a second.
     let forgotten = async {
         let (mut before, mut anew) = (1, 0);
         while anew == 0 {
@@ -98,7 +100,7 @@ async fn being_reported_to_forget_everything_is_noticed() {
     ]);
 }
 
-/// A server without free memory drops current windows, and its statistics show the evictions.
+/// A server without free memory drops current windows. Its statistics show the evictions.
 #[tokio::test]
 async fn evictions_begin_windows_again_and_are_noticed() {
     let server = Server::start_with(&["-m", "1", "-I", "512k"]);
@@ -118,7 +120,8 @@ async fn evictions_begin_windows_again_and_are_noticed() {
     ]);
 }
 
-/// A server that never evicts rejects new items: nothing is charged.
+/// A server that never evicts items rejects new items when its memory is full, and nothing is
+/// charged.
 #[tokio::test]
 async fn a_full_server_admits_nobody_new() {
     let server = Server::start_with(&["-m", "1", "-I", "512k", "-M"]);
@@ -161,8 +164,8 @@ async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
     assert_eq!(store.status().unrefunded, 0);
 }
 
-/// Starts a proxy to `server` that closes a connection as soon as it carries a write of this
-/// limit's item.
+/// Starts a proxy to `server` that closes a connection as soon as the connection contains a write
+/// of an item of `limit`. Returns the address of the proxy.
 fn without_writes_of(server: Address, limit: &str) -> Address {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = listener.local_addr().expect("an address").port();
@@ -180,7 +183,8 @@ fn without_writes_of(server: Address, limit: &str) -> Address {
     Address::Tcp { host: "127.0.0.1".into(), port }
 }
 
-/// Forwards what `may_pass` accepts, and closes both sides at the first bytes that it rejects.
+/// Forwards bytes while `may_pass` returns true, and closes both connections at the first bytes for
+/// which `may_pass` returns false.
 fn carry(mut from: TcpStream, mut to: TcpStream, may_pass: impl Fn(&[u8]) -> bool) {
     let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
@@ -233,7 +237,7 @@ async fn noticed(is_so: impl Fn() -> bool) {
     timeout(PATIENCE, noticing).await.expect("it is noticed");
 }
 
-/// Stores `count` items of the size of a limit's item.
+/// Stores `count` items, each with the size of a limit's item.
 fn flood(address: &Address, count: u32) {
     let mut stream = TcpStream::connect(address.to_string()).expect("a connection");
     let mut commands = Vec::new();
@@ -244,7 +248,7 @@ fn flood(address: &Address, count: u32) {
     }
     stream.write_all(&commands).expect("a server that reads");
     stream.write_all(b"mn\r\n").expect("a server that reads");
-    // Errors for lack of memory arrive first.
+    // Errors because of a lack of memory arrive first.
     let mut answers = std::io::BufReader::new(stream);
     let mut line = String::new();
     while !line.starts_with("MN") {

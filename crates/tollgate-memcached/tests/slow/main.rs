@@ -1,7 +1,7 @@
 //! Tests of the store on a memcached server that each test starts.
 //!
-//! Plain `cargo test` leaves this binary out; `./test` runs it, and so does `cargo test -p
-//! tollgate-memcached --test slow`.
+//! Plain `cargo test` does not run this program. Both `./test` and `cargo test -p
+//! tollgate-memcached --test slow` run the program.
 
 mod cells;
 mod conformance;

@@ -1,4 +1,4 @@
-//! The two items of the older limiter, shared with programs that do not use tags.
+//! The layout of an older limiter with two items, shared with programs that do not use tags.
 
 use crate::kit::{PATIENCE, Server, connected, subject, take, window};
 use tollgate_conformance::{Figure, PlainHash, assert_held};
@@ -17,7 +17,7 @@ async fn old_programs_read_and_count_as_they_always_did() {
         assert_eq!(charge(&store, &limit, NOW).await.used, used);
     }
     assert_eq!(server.tell(&format!("mg {name} v")), ["VA 1", "3"]);
-    // The window ends at …3600.123; a client that waits until the reported second is admitted.
+    // The window ends at …3600.123. A client that waits until the reported second is admitted.
     assert_eq!(server.tell(&format!("mg {name}:reset_at v")), ["VA 10", "1700003601"]);
     assert_eq!(server.tell(&format!("incr {name} 5")), ["8"]);
     let reading = charge(&store, &limit, NOW).await;
@@ -33,7 +33,8 @@ async fn a_window_that_an_old_program_opened_goes_on() {
     server.tell(&format!("ms {name}:reset_at 10 T3600\r\n1700001000"));
     let reading = charge(&store, &limit, NOW).await;
     assert_eq!((reading.used, reading.full_reset_at.as_millis()), (18, 1_700_001_000_000));
-    // After its end, the store opens a window of its own, in which the old count does not count.
+    // After the end of the window, the store opens another window, in which the old count does not
+    // count.
     let later = Timestamp::from_millis(1_700_001_000_000);
     assert_eq!(charge(&store, &limit, later).await.used, 1);
     assert_eq!(server.tell(&format!("mg {name} v")), ["VA 1", "1"]);

@@ -1,5 +1,5 @@
-//! Inputs that memcached reads differently: a long expiry is read as a date, and a long key is
-//! rejected.
+//! Inputs that memcached interprets in an unexpected way. A long expiry is read as a date, and a
+//! long key is rejected.
 
 use std::time::Instant;
 
@@ -11,11 +11,11 @@ use tollgate_core::{
 use tollgate_memcached::{Keys, Layout, Memcached, MemcachedError, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
-/// Seconds.
+/// The length of a day in seconds.
 const DAY: u64 = 86_400;
 
-/// memcached reads an expiry of more than 30 days as a date, and for 31 days that date is long
-/// past: such an item disappears at once.
+/// memcached reads an expiry of more than 30 days as a date. The date for an expiry of 31 days is
+/// long past, so an item with such an expiry would disappear at once.
 #[tokio::test]
 async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
     let server = Server::start();
@@ -40,8 +40,8 @@ async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
     ]);
 }
 
-/// Limits that reveal their subjects, with names of each length around the longest key that
-/// memcached accepts.
+/// The limits reveal their subjects. The names of their items have each length around the longest
+/// key that memcached accepts.
 #[tokio::test]
 async fn names_of_every_length_are_counted_apart() {
     let server = Server::start();
@@ -82,8 +82,8 @@ async fn charge(store: &Memcached, limit: &Limit, name: &str) -> Result<Reading,
     Ok(store.apply_within(NOW, &[take(limit, &subject)], PATIENCE).await?[0])
 }
 
-/// Refunds the charge that `charged` describes, with a receipt that is safe to repeat. The record
-/// of such a refund has the longest name of all items.
+/// Refunds the charge with the reading `charged`, by a refund that is safe to repeat. The record of
+/// such a refund has the longest name of all items.
 async fn give_back(
     store: &Memcached,
     limit: &Limit,
@@ -97,7 +97,7 @@ async fn give_back(
     Ok(store.apply_within(NOW, &[charge], PATIENCE).await?[0])
 }
 
-/// Charges until the store has the server's clock, which absolute expiries need.
+/// Charges until the store knows the server's clock, which is necessary for absolute expiries.
 async fn until_it_told_its_time(server: &Server, store: &Memcached) {
     let limit = window("asked", 1_000_000, Millis::from_secs(40 * DAY));
     let begun = Instant::now();
@@ -108,7 +108,7 @@ async fn until_it_told_its_time(server: &Server, store: &Memcached) {
     }
 }
 
-/// Returns the time in seconds until memcached drops the item of `limit`.
+/// Returns the number of seconds until memcached drops the item of `limit`.
 fn seconds_left(server: &Server, limit: &Limit) -> u64 {
     let name = Keys::new(PlainHash).name(limit, &subject("a"));
     let told = server.tell(&format!("mg {} t", std::str::from_utf8(&name).unwrap()));

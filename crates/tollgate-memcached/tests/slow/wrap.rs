@@ -1,4 +1,4 @@
-//! The version numbers of items when they overflow.
+//! Tests of the overflow of items' version numbers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
@@ -12,10 +12,10 @@ use tollgate_core::{Limit, Millis, Timestamp};
 use tollgate_memcached::{Layout, Memcached, ServerSettings};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_123);
-/// The concurrent callers, and the charges of each.
+/// The number of concurrent callers. `CALLS` is the number of charges of each caller.
 const CALLERS: u64 = 4;
 const CALLS: u64 = 40;
-/// The versions that are numbered before the overflow.
+/// The number of versions that the server assigns before the overflow.
 const BEFORE: u64 = 60;
 
 /// One version of the count gets the number 0, which the server treats as no number.
@@ -39,7 +39,7 @@ async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
     }
 }
 
-/// Returns the `used` figures that the concurrent callers receive.
+/// Returns the `used` values that the concurrent callers receive.
 async fn charge_at_once(store: &Arc<Memcached>) -> Vec<u64> {
     let mut callers = JoinSet::new();
     for _ in 0..CALLERS {
@@ -65,11 +65,11 @@ fn limit() -> Limit {
     window("core", 5_000, Millis::from_secs(3_600))
 }
 
-/// Starts a server that continues its version numbers at `number`, like one that was stopped and
-/// restarted with its memory file.
+/// Starts a server that continues its version numbers at `number`, like a server that was stopped
+/// and restarted with its memory file.
 fn numbering_from(memory: &Path, number: u64) -> Server {
     let folder = memory.parent().unwrap();
-    // memcached drops root privileges, so the folder must be writable for others.
+    // memcached drops root privileges, so other users must be permitted to write to the folder.
     fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
     let mut server = Server::start_with(&["-m", "64", "-e", memory.to_str().unwrap()]);
     server.tell("ms before 1\r\n1");
@@ -83,7 +83,8 @@ fn numbering_from(memory: &Path, number: u64) -> Server {
 }
 
 /// Returns the saved metadata with `number` as the last version number and a stop time one minute
-/// earlier. A server rejects metadata that was saved within the last second.
+/// earlier. The earlier time is necessary, because a server rejects metadata that was saved within
+/// the last second.
 fn saved_before(text: &str, number: u64) -> String {
     let lines = text.lines().map(|line| match line.split_once(' ') {
         Some((name @ "Kcurrent_cas", _)) => format!("{name} {number}\n"),
@@ -93,7 +94,7 @@ fn saved_before(text: &str, number: u64) -> String {
     lines.collect()
 }
 
-/// Returns the version number of an item that is written now.
+/// Returns the version number of an item that this function writes.
 fn number(server: &Server) -> u64 {
     let told = server.tell("ms now 1 c\r\n1");
     told[0].strip_prefix("HD c").unwrap().parse().unwrap()
