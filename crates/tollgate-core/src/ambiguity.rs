@@ -1,7 +1,7 @@
 //! Reasons why different services can interpret a request differently.
 
-/// The reason why services can interpret a request differently. Tollgate might then charge the
-/// limits of another operation than the service executes.
+/// A reason why services can interpret a request differently. Because of such a difference,
+/// Tollgate might charge the limits of another operation than the one that the service executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
     /// A segment of the path contains an encoded slash (`%2f`).
@@ -14,23 +14,24 @@ pub enum Ambiguity {
     DotSegment,
     /// A `%` in the path is not followed by two hexadecimal digits.
     Escape,
-    /// A header field, a cookie or a query parameter with a subject's value occurs more than once.
+    /// A header field, a cookie or a query parameter that identifies the subject occurs more than
+    /// once.
     Repeated,
-    /// A credential, a cookie or a query parameter with a subject's value has more words, or other characters, than
-    /// its syntax allows.
+    /// A credential, a cookie or a query parameter that identifies the subject has an invalid
+    /// value: too many words, or characters that its syntax does not allow.
     Malformed,
-    /// The body that has the subject is compressed, or its content type is not JSON.
+    /// The body that contains the subject is compressed, or its content type is not JSON.
     BodyType,
-    /// The body that has the subject is longer than the listener reads.
+    /// The body that contains the subject is longer than the listener reads.
     BodyTooLarge,
-    /// The body that has the subject did not arrive in time.
+    /// The body that contains the subject did not arrive in time.
     BodyLate,
-    /// The client sends the body that has the subject only after `100 Continue`.
+    /// The client sends the body that contains the subject only after `100 Continue`.
     BodyExpectation,
-    /// The listener has no room to read the body that has the subject.
+    /// The listener has no memory left for buffering the body that contains the subject.
     BodyRoom,
-    /// The body has no readable value for the subject: the value is missing, too long, or neither a
-    /// text nor a number, or the body is not JSON.
+    /// The body has no readable value for the subject. The value is missing, too long, or neither a
+    /// string nor a number, or the body is not JSON.
     BodyValue,
 }
 

@@ -1,5 +1,5 @@
-//! The attributes of a request that a policy can use: a borrowed view that the listener creates
-//! once for each request.
+//! The attributes of a request that a policy can use. [`RequestAttributes`] borrows them, and the
+//! listener creates it once for each request.
 
 use alloc::string::String;
 use core::fmt;
@@ -14,7 +14,8 @@ pub trait Headers {
     /// received.
     fn value(&self, name: &str, index: usize) -> Option<&[u8]>;
 
-    /// Returns the value of the field line named `name` (in lower case), if there is exactly one.
+    /// Returns the value of the field line named `name` (in lower case), if exactly one field line
+    /// has that name.
     fn field(&self, name: &str) -> Field<'_> {
         match (self.value(name, 0), self.value(name, 1)) {
             (None, _) => Field::Absent,
@@ -29,9 +30,9 @@ pub trait Headers {
         None
     }
 
-    /// Returns the reason why the body was not read, if [`in_body`](Self::in_body) finds nothing.
-    /// Returns `None` for requests without a body. The default implementation always returns
-    /// `None`.
+    /// Returns the reason why the listener did not read the body, for requests in which
+    /// [`in_body`](Self::in_body) finds no value. Returns `None` for requests without a body. The
+    /// default implementation always returns `None`.
     fn unread(&self) -> Option<Ambiguity> {
         None
     }
@@ -67,11 +68,11 @@ pub enum CertificateName {
 /// How often a header field occurs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
-    /// Never.
+    /// The field does not occur.
     Absent,
-    /// Once, with this value.
+    /// The field occurs once, with this value.
     Once(&'a [u8]),
-    /// More than once. Services differ on which of the values they use.
+    /// The field occurs more than once. Services differ on which of the values they use.
     Repeated,
 }
 
@@ -107,7 +108,8 @@ pub struct RequestAttributes<'a> {
 }
 
 impl fmt::Debug for RequestAttributes<'_> {
-    /// Omits the query and the headers, because they can contain credentials.
+    /// Formats the attributes without the query and the headers, because those can contain
+    /// credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Facts")
             .field("method", &self.method)

@@ -1,10 +1,11 @@
-//! The encoding of a [`Cell`], the stored state of one limit for one subject, as bytes. It is used
-//! by stores outside of the process and by transfers between stores.
+//! The encoding of a [`Cell`], the stored state of one limit for one subject, as bytes. Stores
+//! outside of the process use this encoding, and so do transfers between stores. The step in Redis
+//! writes the same bytes.
 //!
-//! The first byte is a letter for the kind of state. Numbers of seven bytes follow, the lowest byte
-//! first; 56 bits are enough for every exact integer. The step in Redis writes the same encoding.
-//! Reservations come before the state: a letter, the number of reservations, and one record for
-//! each.
+//! The first byte is a letter that identifies the algorithm. Numbers of seven bytes follow, in
+//! little-endian order: 56 bits are enough for every exact integer. If the cell has reservations,
+//! they come before the algorithm's state: a letter, the number of reservations, and one record for
+//! each reservation.
 
 mod reservations;
 
@@ -27,11 +28,11 @@ const MAX_RECORDS: usize = 10_000;
 const NUMBER_BYTES: usize = 7;
 const PAIR_BYTES: usize = 2 * NUMBER_BYTES;
 const ID_BYTES: usize = 16;
-/// The size of a state of two numbers.
+/// The length in bytes of an encoded state that consists of two numbers, including its letter.
 const PLAIN_BYTES: usize = 1 + PAIR_BYTES;
 
 impl Cell {
-    /// Returns the cell as bytes, which [`Cell::from_bytes`] decodes.
+    /// Encodes the cell as bytes. [`Cell::from_bytes`] decodes them.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(1 + 3 * NUMBER_BYTES);
@@ -71,8 +72,8 @@ impl Cell {
         }
     }
 
-    /// Decodes a cell. Returns `None` if `bytes` do not have the form of a cell, or if they contain
-    /// an empty cell, or numbers that are out of order or out of range.
+    /// Decodes a cell. Returns `None` if `bytes` are not the encoding of a cell, if they encode an
+    /// empty cell, or if their numbers are out of order or out of range.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         if let Some(plain) = bytes.try_into().ok().and_then(Plain::from_bytes) {
@@ -102,7 +103,7 @@ impl Cell {
 }
 
 impl Plain {
-    /// Returns the same bytes as [`Cell::to_bytes`].
+    /// Encodes the state, as [`Cell::to_bytes`] encodes a cell with this state.
     #[inline]
     #[must_use]
     pub fn to_bytes(self) -> [u8; PLAIN_BYTES] {
@@ -111,7 +112,7 @@ impl Plain {
             Self::TokenBucket(state) => (b't', state.level, state.at.as_millis()),
         };
         let mut bytes = [0; PLAIN_BYTES];
-        // Writes the state by two writes of eight bytes that overlap.
+        // The state is written by two overlapping writes of eight bytes.
         bytes[..8].copy_from_slice(&(first << 8 | u64::from(kind)).to_le_bytes());
         bytes[8..].copy_from_slice(&second.to_le_bytes()[..NUMBER_BYTES]);
         bytes
@@ -159,7 +160,7 @@ fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 
     bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
     let (records, _) = bytes.get_mut(begin..).unwrap_or_default().as_chunks_mut::<PAIR_BYTES>();
     for (record, [first, second]) in records.iter_mut().zip(pairs) {
-        // Writes both numbers by two writes of eight bytes that overlap.
+        // Each record is written by two overlapping writes of eight bytes.
         let tail = second << 8 | first << 8 >> 56;
         record[..8].copy_from_slice(&first.to_le_bytes());
         record[PAIR_BYTES - 8..].copy_from_slice(&tail.to_le_bytes());
@@ -184,8 +185,8 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
     Some(numbers)
 }
 
-/// Decodes a series of records: the number or time of a block or entry, in rising order, and its
-/// units. Only the newest record can have zero units.
+/// Decodes a series of records in ascending order. Each record contains the number of a block or
+/// the time of an entry, followed by the units. Only the newest record can have zero units.
 fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     SeriesSum::of(bytes)?;
     let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
@@ -196,8 +197,9 @@ fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     Some(records.iter().map(make).collect())
 }
 
-/// Decodes the two numbers of a record. Each number is inside eight bytes of the record, and
-/// reading eight bytes is faster than reading seven.
+/// Decodes the two numbers of a record. The function reads eight bytes for each number and drops
+/// the byte that belongs to the other number, because reading eight bytes is faster than reading
+/// seven.
 #[inline(always)]
 fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
     let wide = |chunk: Option<&[u8; 8]>| chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk));
@@ -205,7 +207,8 @@ fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
 }
 
 impl SeriesSum {
-    /// Returns the sum of an encoded series, or `None` if the bytes are not a valid series.
+    /// Returns the sum of a series of blocks from its encoded `bytes`, or `None` if the bytes are
+    /// not a valid series.
     fn of(bytes: &[u8]) -> Option<Self> {
         let (records, rest) = bytes.as_chunks::<PAIR_BYTES>();
         if !rest.is_empty() || records.len() > MAX_RECORDS {
@@ -223,8 +226,8 @@ impl SeriesSum {
     }
 }
 
-/// Executes the only charge of a call on the encoded state of a sliding window, as
-/// [`decide`](crate::decide::decide) does, without decoding the bytes into a cell.
+/// Executes the only charge of a call on the encoded state of a sliding window. The result is the
+/// same as that of [`decide`](crate::decide::decide), but the bytes are not decoded into a cell.
 ///
 /// Returns `None`, and changes nothing, if `bytes` are not the state of a sliding window, if the
 /// charge or a second equal charge does not fit, if a block has expired, or if a new block has to

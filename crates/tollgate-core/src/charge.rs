@@ -8,32 +8,33 @@ use crate::key::Subject;
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
-/// Whether a refund may arrive twice.
+/// Whether a store must recognize a repeated refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deduplication {
-    /// A repetition is impossible, because the refund consumes the caller's receipt.
+    /// The refund cannot be repeated, because it consumes the caller's receipt.
     Unneeded,
-    /// The receipt left the process and may arrive again. The store remembers its id until the
-    /// charged window is over, and a repetition changes nothing.
+    /// The refund can be repeated, because its receipt left the process. The store remembers the id
+    /// of the charge until the window of the charge is over. A repeated refund changes nothing.
     ById,
 }
 
 /// An operation on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Charges `cost` units if every charge of the same call fits. Cost 0 peeks.
+    /// Charges `cost` units if every charge of the same call fits. A cost of 0 charges nothing and
+    /// reads the limit, like a peek.
     Charge {
         /// The units to charge.
         cost: Cost,
         /// The id of the charge. On a concurrency limit it is also the id of the permit.
         id: ChargeId,
     },
-    /// Reads the limit and checks whether `cost` would fit. A peek changes nothing, so the store
-    /// can read from a replica that lags a little. The reading's `admission` is that of a charge of
-    /// `cost` that is alone in its call. `fits_again` equals `admission`, because nothing is
-    /// charged.
+    /// Reads the limit and checks whether `cost` would fit, without changing the state. A store can
+    /// answer a peek from a replica that lags a little. The reading's `admission` is the admission
+    /// of a charge of `cost` that is the only charge of its call. The reading's `fits_again` equals
+    /// `admission`, because a peek charges nothing.
     Peek {
-        /// The units to check. Cost 0 checks whether one unit is left.
+        /// The units to check. A cost of 0 checks whether one unit is left.
         cost: Cost,
     },
     /// Returns `cost` units to the window that they were charged on, unless that window is over.
@@ -44,7 +45,7 @@ pub enum Operation {
         position: ChargePosition,
         /// The id of the charge to refund.
         id: ChargeId,
-        /// Whether this refund may arrive twice.
+        /// Whether the store must recognize a repetition of this refund.
         deduplication: Deduplication,
     },
     /// Charges `cost` units and reserves them until the actual cost is known and settled. An
@@ -52,16 +53,16 @@ pub enum Operation {
     /// [`ReservationTerms`](crate::ReservationTerms) allow. On a concurrency limit the reservation
     /// is a permit.
     Reserve {
-        /// The units to reserve. Cost 0 peeks and reserves nothing.
+        /// The units to reserve. A cost of 0 reads the limit and reserves nothing.
         cost: Cost,
-        /// The id of the reservation, which no other charge has.
+        /// The id of the reservation. No other charge has the same id.
         id: ChargeId,
         /// The requested expiry.
         until: Timestamp,
     },
-    /// Extends a reservation to `until`, as far as the limit allows, and never shortens one. The
-    /// reading's `admission` is [`Now`](crate::Admission::Now) if the reservation still existed. On
-    /// a concurrency limit this operation renews the permit.
+    /// Extends a reservation to `until`, as far as the limit allows, and never shortens the
+    /// reservation. The reading's `admission` is [`Now`](crate::Admission::Now) if the reservation
+    /// still existed. On a concurrency limit this operation renews the permit.
     Extend {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -76,8 +77,8 @@ pub enum Operation {
     ///
     /// If the reserved units exceed `cost`, the difference returns to the window that it was
     /// charged on, unless that window is over. If `cost` exceeds the reserved units, the difference
-    /// is charged now, as far as capacity and overdraft allow. Cost 0 releases the reservation. On
-    /// a concurrency limit this operation releases the permit, whatever the cost.
+    /// is charged now, as far as capacity and overdraft allow. A cost of 0 releases the
+    /// reservation. On a concurrency limit, this operation releases the permit, whatever the cost.
     Settle {
         /// The id of the charge that made the reservation.
         id: ChargeId,
@@ -101,8 +102,8 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Returns whether the operation changes nothing, whatever the state: a peek, or a charge of 0
-    /// units.
+    /// Returns whether the operation never changes the state. A peek and a charge of 0 units are
+    /// such operations.
     #[must_use]
     pub const fn is_read_only(&self) -> bool {
         match self {
@@ -113,7 +114,8 @@ impl Operation {
         }
     }
 
-    /// Returns the cost and the id of a charge or a reservation; `None` for other operations.
+    /// Returns the cost and the id of a charge or a reservation. Returns `None` for other
+    /// operations.
     #[must_use]
     pub const fn as_charge(&self) -> Option<(Cost, ChargeId)> {
         match *self {
@@ -122,8 +124,8 @@ impl Operation {
         }
     }
 
-    /// Returns the cost for which the reading's admission is valid: the units to charge or to
-    /// check. Returns [`Cost::PEEK`] for other operations.
+    /// Returns the units that a charge, a reservation or a peek asks for. The reading's `admission`
+    /// applies to this cost. Returns [`Cost::PEEK`] for other operations.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         match *self {
@@ -132,8 +134,8 @@ impl Operation {
         }
     }
 
-    /// Returns the refund of a charge or a reservation that was counted at `position`, without
-    /// deduplication; `None` if there is nothing to refund.
+    /// Returns the operation that undoes a charge or a reservation that was counted at `position`.
+    /// The operation needs no deduplication. Returns `None` if there is nothing to undo.
     #[must_use]
     pub const fn inverse(&self, position: ChargePosition) -> Option<Self> {
         match *self {

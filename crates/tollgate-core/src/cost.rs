@@ -2,7 +2,8 @@
 
 use crate::time::MAX_EXACT;
 
-/// The cost of a charge in whole units, 0 to 2^53 − 1. Zero is a peek.
+/// The cost of a charge in whole units, 0 to 2^53 − 1. A cost of zero only reads a limit, which is
+/// called a peek.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Cost(u64);
 
@@ -30,13 +31,13 @@ impl Cost {
         if self.0 == 0 { 1 } else { self.0 }
     }
 
-    /// Returns a cost of `units`, capped at 2^53 − 1.
+    /// Returns a cost of `units`. If `units` is above 2^53 − 1, the cost is 2^53 − 1.
     #[must_use]
     pub const fn up_to(units: u64) -> Self {
         Self(if units > MAX_EXACT { MAX_EXACT } else { units })
     }
 
-    /// Returns the sum of both costs, capped at 2^53 − 1.
+    /// Returns the sum of both costs, but at most 2^53 − 1.
     #[must_use]
     pub const fn plus(self, other: Self) -> Self {
         Self::up_to(self.0.saturating_add(other.0))

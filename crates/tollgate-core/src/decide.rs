@@ -63,8 +63,9 @@ impl Cell {
     }
 }
 
-/// Evaluates `$body` with the limit's algorithm as `$step`, its state as `$state` (`None` if the
-/// cell is of another algorithm) and the cell's constructor as `$wrap`.
+/// Evaluates `$body` for the algorithm of `$limit`. In `$body`, `$step` is the algorithm, `$state`
+/// is its state in the cell (`None` if the cell is of another algorithm), and `$wrap` is the
+/// constructor of the cell.
 macro_rules! with_step {
     ($limit:expr, $cell:expr, |$step:ident, $state:ident, $wrap:ident| $body:expr) => {
         match $limit.algorithm() {
@@ -87,8 +88,9 @@ macro_rules! with_step {
     }};
 }
 
-/// Reads `limit` at `now` and checks whether `cost` fits. Changes nothing. Allocates nothing unless
-/// a reservation has expired or `cost` has to wait until a reservation expires.
+/// Reads `limit` at `now` and checks whether `cost` fits, without changing the cell. The function
+/// allocates memory only if a reservation has expired, or if `cost` has to wait until a reservation
+/// expires.
 #[must_use]
 pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) -> Reading {
     if let Some(Cell::Reserved(reserved)) = cell {
@@ -106,8 +108,9 @@ pub fn assess(cell: Option<&Cell>, limit: &Limit, cost: Cost, now: Timestamp) ->
     })
 }
 
-/// Reads `limit` at `now` and checks whether the cost of `operation` fits. A reservation must also
-/// find room in the list of reservations. Changes nothing.
+/// Reads `limit` at `now` and checks whether the cost of `operation` fits, without changing the
+/// cell. A new reservation must also be allowed by the limit's reservation terms and by
+/// [`MAX_RESERVATIONS`](crate::reservation::MAX_RESERVATIONS).
 #[inline]
 #[must_use]
 pub fn assess_operation(
@@ -167,10 +170,11 @@ pub fn charge_admitted(
     }
 }
 
-/// Processes a charge or a reservation of a refused call: counts it if the limit counts refusals.
+/// Processes a charge or a reservation of a refused call. Counts it only if the limit counts
+/// refusals.
 ///
-/// The reading's admission is that of this limit alone: the charge can fit on this limit although
-/// another limit refused it.
+/// The reading's `admission` describes only this limit: the charge can fit on this limit although
+/// another limit refused the call.
 #[must_use]
 pub fn charge_refused(
     cell: Option<Cell>,
@@ -184,12 +188,12 @@ pub fn charge_refused(
     }
 }
 
-/// Executes the only charge of a call on a plain state, as [`decide`] does, without moving a cell.
-/// Returns `None` if `limit` has another algorithm.
+/// Executes the only charge of a call on a plain state, with the same result as [`decide`]. Returns
+/// `None` if `limit` has another algorithm than the state.
 ///
 /// The next state is unchanged if nothing was counted. This function is the hot path of the memory
-/// store. It is inlined, with all functions that it calls, to write the reading and the state to
-/// memory only once.
+/// store. It does not move a [`Cell`], and it is inlined with all functions that it calls. The
+/// reading and the state are therefore written to memory only once.
 #[inline(always)]
 #[must_use]
 pub fn charge_plain(
@@ -220,7 +224,8 @@ const fn has_permits(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Charges or reserves on `limit` if `admits` returns true for the admission.
+/// Charges or reserves units on `limit` if `admits` returns true for the admission of the
+/// operation.
 fn execute(
     cell: Option<Cell>,
     limit: &Limit,
@@ -285,7 +290,8 @@ impl ChargeStep {
         Self { cost, id, refusals: limit.refusals(), at }
     }
 
-    /// Counts the charge if it fits or if refusals count. Returns the reading and the next state.
+    /// Counts the only charge of a call if it fits, or if the limit counts refusals. Returns the
+    /// reading and the next state.
     #[inline(always)]
     fn charge_alone<S: PlainStep>(self, step: &S, state: S::State) -> (Reading, S::State) {
         let Self { cost, refusals, at, .. } = self;
@@ -302,8 +308,8 @@ impl ChargeStep {
         }
     }
 
-    /// Reads the state, and counts the charge if `admits` returns true for the admission or if
-    /// refusals count. Returns the reading and the next state.
+    /// Reads the state. Then counts the charge if `admits` returns true for its admission, or if
+    /// the limit counts refusals. Returns the reading and the next state.
     #[inline(always)]
     fn charge<S: CellStep>(
         self,
@@ -321,7 +327,7 @@ impl ChargeStep {
         let state = state.filter(|_| before.found != StoredState::Discarded);
         let state = step.take(state, cost, id, at);
         let after = step.read_after(&before, &state, cost, at);
-        // A charge that fitted before it was counted was refused by another limit, not by this one.
+        // A refused charge that fitted on this limit was refused by another limit.
         let fits = admitted || before.admission == Admission::Now;
         let admission = if fits { Admission::Now } else { after.fits_again };
         (Reading { admission, found: before.found, ..after }, Some(state))
@@ -341,7 +347,7 @@ fn refund(
         cell => cell,
     };
     let before = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // A discarded state has nothing to refund, and only a charge replaces it.
+    // A discarded state has no charges to refund. Only a charge replaces a discarded state.
     if before.found == StoredState::Discarded {
         return (before, cell);
     }
@@ -374,14 +380,14 @@ fn renew(
         _ => false,
     };
     let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // The reading admits a renewal if the permit still existed. After its expiry, a permit has to
-    // be requested again.
+    // The reading admits a renewal if the permit still existed. A request has to obtain a new
+    // permit after its permit has expired.
     let admission = if renewed { Admission::Now } else { Admission::Never };
     (Reading { admission, ..reading }, cell)
 }
 
-/// Releases a permit, whatever the cost of the request. The reading's admission is `Now` if the
-/// permit still existed.
+/// Releases a permit completely, even if the operation names a smaller cost. The reading's
+/// admission is `Now` if the permit still existed.
 fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,
@@ -397,7 +403,8 @@ fn release_permit(
     (Reading { admission, ..reading }, cell)
 }
 
-/// Returns the reading of `limit` after `cell` is deleted. Its `found` describes the deleted cell.
+/// Returns the reading of `limit` after `cell` was deleted. The reading's `found` describes the
+/// deleted cell.
 fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
     let found = assess(cell, limit, Cost::PEEK, now).found;
     Reading { found, ..assess(None, limit, Cost::PEEK, now) }
@@ -407,10 +414,10 @@ fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
 /// requests that both states admit.
 ///
 /// If one state contains everything that the other counted, the result is that state, and is exact.
-/// If each state counted requests that the other did not, the larger count wins, and the requests
-/// that only the state with the smaller count contains are lost. The operation is idempotent and
-/// commutative. A state that is not valid at `now` is ignored. If neither is valid, `cell` is
-/// returned unchanged.
+/// If each state counted requests that the other did not, the result has the larger count, and
+/// requests that only the state with the smaller count contains are lost. The operation is
+/// idempotent and commutative. A state that is not valid at `now` is ignored. If neither is valid,
+/// `cell` is returned unchanged.
 #[must_use]
 pub fn join(cell: Option<Cell>, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let counts = |cell: &Cell| {

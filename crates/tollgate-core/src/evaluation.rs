@@ -1,4 +1,5 @@
-//! The status of limits after a charge. Remaining, reset and retry are computed only here.
+//! The status of limits after a charge. Only this module computes the remaining units, the reset
+//! time and the retry time that clients receive.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -18,17 +19,18 @@ pub struct LimitStatus {
     pub limit: Arc<Limit>,
     /// The cost of the charge.
     pub cost: Cost,
-    /// Whole units used, after the charge if it was admitted.
+    /// Whole units used. If the charge was admitted, they include its cost.
     pub used: u64,
-    /// Whole units that remain: the capacity minus the used units, never below zero. The number is
-    /// below the cost if this limit refused the charge.
+    /// Whole units that remain: the capacity minus the used units, never below zero. If this limit
+    /// refused the charge, the number is below the cost.
     pub remaining: u64,
-    /// The time at which all used units are free again, if the same charge fits once more now.
+    /// If the same charge fits once more now, the time at which all used units are free again.
     /// Otherwise, the first time at which the same charge fits again.
     pub resets_at: Timestamp,
     /// The time at which all used units are free again if no other charge is made.
     pub full_reset_at: Timestamp,
-    /// Whether this limit alone admits the charge, and if not, when this limit will admit it.
+    /// Whether the charge fits on this limit, regardless of the other limits. If the charge does
+    /// not fit, the time at which it will fit.
     pub admission: Admission,
     /// Whole units of unsettled reservations; for a concurrency limit, all used units.
     pub reserved: u64,
@@ -61,7 +63,8 @@ impl LimitStatus {
         self.refunded_by(units)
     }
 
-    /// Returns the status after a refund of `units`, otherwise as [`refunded`](Self::refunded).
+    /// Returns the status after a refund of `units`. Like [`refunded`](Self::refunded), the method
+    /// does not change the status of a concurrency limit.
     #[must_use]
     pub fn refunded_by(mut self, units: u64) -> Self {
         if matches!(self.limit.algorithm(), Algorithm::Concurrency(_)) {
@@ -114,8 +117,8 @@ impl LimitStatus {
         self.limit.visibility() == Visibility::Visible
     }
 
-    /// Returns whether this limit has fewer units left than `other`, or as many and a smaller share
-    /// of its capacity.
+    /// Returns whether this limit has fewer remaining units than `other`. If both have the same
+    /// number, returns whether this limit has the smaller remaining share of its capacity.
     fn is_tighter_than(&self, other: &Self) -> bool {
         let share =
             |one: &Self, of: &Self| u128::from(one.remaining) * u128::from(of.limit.capacity());
@@ -140,8 +143,9 @@ fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
 
 /// The result of a charge on any number of limits.
 ///
-/// If every limit admits the charge, it is admitted and counts on every limit. Otherwise it is
-/// refused and counts on no limit, except on limits that count refusals.
+/// If every limit admits the charge, the charge is admitted and counts on every limit. Otherwise
+/// the charge is refused. A refused charge counts on no limit, except on limits that count
+/// refusals.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Evaluation {
     /// The time of the decision.
@@ -151,14 +155,14 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Creates the evaluation of a store call that failed.
+    /// Creates the evaluation of a store call that failed. It contains no statuses.
     #[must_use]
     pub const fn without_statuses(now: Timestamp) -> Self {
         Self { now, statuses: Vec::new() }
     }
 
-    /// Replaces the evaluation by the evaluation of charges with the given limits, costs and
-    /// readings at `now`. The memory of the statuses is reused.
+    /// Replaces this evaluation by the evaluation of other charges at `now`. Each charge is given
+    /// by its limit, its cost and its reading. The method reuses the memory of the statuses.
     pub fn replace<'a>(
         &mut self,
         now: Timestamp,
@@ -188,16 +192,16 @@ impl Evaluation {
         self.statuses.iter().filter(|status| status.is_refusal())
     }
 
-    /// Returns whether the cost exceeds the capacity of a limit. The charge then never fits,
-    /// however long the client waits.
+    /// Returns whether the cost exceeds the capacity of a limit. Such a charge never fits, however
+    /// long the client waits.
     #[must_use]
     pub fn never_fits(&self) -> bool {
         self.statuses.iter().any(|status| status.admission == Admission::Never)
     }
 
     /// Returns the time until every limit that refused admits the same charge, if no other charge
-    /// is made. A retry fails even if it is only one millisecond too early. Returns `None` if the
-    /// charge was admitted or never fits.
+    /// is made. A retry that is only one millisecond earlier fails. Returns `None` if the charge
+    /// was admitted or never fits.
     #[must_use]
     pub fn retry_after(&self) -> Option<Millis> {
         if self.never_fits() {
@@ -210,10 +214,11 @@ impl Evaluation {
         ready.max()
     }
 
-    /// Returns the status to report if a client receives only one. If limits refused, it is the
-    /// status of the refusing limit with the longest wait. Otherwise it is the status of the limit
-    /// with the fewest units remaining; between equal limits, the smaller remaining share of the
-    /// capacity decides. Hidden limits are skipped.
+    /// Returns the status to report if a client receives only one. If limits refused, the result is
+    /// the status of the refusing limit with the longest wait. Otherwise, it is the status of the
+    /// limit with the fewest remaining units. If several limits have the fewest remaining units,
+    /// the limit with the smaller remaining share of its capacity is used. Hidden limits are
+    /// skipped.
     ///
     /// Returns `None` if only hidden limits refused, because no other status explains the refusal.
     #[must_use]

@@ -8,7 +8,7 @@ use core::fmt;
 /// The longest pointer in bytes, which bounds the length of a member name.
 pub const MAX_POINTER_BYTES: usize = 256;
 
-/// The most steps of a pointer.
+/// The largest number of reference tokens (member names and element indexes) in a pointer.
 pub const MAX_POINTER_STEPS: usize = 16;
 
 /// A JSON pointer (RFC 6901) to a value inside a document, such as `/usage/total_tokens`.
@@ -28,7 +28,7 @@ pub enum PointerError {
     Tilde,
     /// The text is longer than [`MAX_POINTER_BYTES`].
     TooLong,
-    /// The pointer has more steps than [`MAX_POINTER_STEPS`].
+    /// The pointer has more reference tokens than [`MAX_POINTER_STEPS`].
     TooDeep,
 }
 
@@ -55,14 +55,15 @@ impl JsonPointer {
         &self.text
     }
 
-    /// Returns the member names and element indexes from the document to the value, at least one.
+    /// Returns the member names and element indexes that lead from the document to the value. The
+    /// list has at least one element.
     #[must_use]
     pub const fn steps(&self) -> &[Box<str>] {
         &self.steps
     }
 }
 
-/// Decodes the escapes of one step.
+/// Decodes the escapes `~0` and `~1` in one member name or element index.
 fn step(written: &str) -> Result<Box<str>, PointerError> {
     let mut parts = written.split('~');
     let mut plain = Cow::Borrowed(parts.next().unwrap_or_default());

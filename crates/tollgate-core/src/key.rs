@@ -10,15 +10,17 @@ use core::hash::{Hash, Hasher};
 
 use encoding::{Encoding, IN_PLACE, Short, Sink};
 
-/// The longest clear value in bytes. A longer value is stored as its keyed hash.
+/// The longest value, in bytes, that a subject contains in readable form. A longer value is stored
+/// as its keyed hash.
 ///
-/// The bound keeps keys short whatever a client sends. Values of a length that people type stay
-/// readable.
+/// The bound keeps keys short, whatever a client sends. Values that people type are shorter than
+/// the bound and stay readable.
 pub const MAX_INLINE_VALUE: usize = 128;
 
-/// A keyed 128-bit hash that cannot be computed without the deployment's key.
+/// Computes a keyed 128-bit hash. The hash cannot be computed without the deployment's key.
 ///
-/// The core has no hash of its own: the caller provides one, with its key.
+/// This crate has no hash function of its own. Its caller provides an implementation that contains
+/// the key.
 pub trait KeyedHash {
     /// Returns the hash of `bytes` under the deployment's key.
     fn hash(&self, bytes: &[u8]) -> [u8; 16];
@@ -28,8 +30,8 @@ pub trait KeyedHash {
 /// `address`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
-    /// The request has no such value. All requests without a value share a counter, so a client
-    /// cannot evade a limit by omitting a header.
+    /// The request has no value for the dimension. All requests without a value share a counter, so
+    /// a client cannot evade a limit by omitting a header.
     Absent,
     /// A readable value, stored as its hash if it is longer than [`MAX_INLINE_VALUE`].
     Clear(&'a [u8]),
@@ -63,8 +65,8 @@ impl Subject {
         key: &(impl KeyedHash + ?Sized),
     ) -> Self {
         let pairs = pairs.into_iter();
-        // `size` is the exact size. A buffer with spare capacity would have to be reallocated for
-        // the box.
+        // `size` is the exact size of the encoding. Converting a buffer with spare capacity to a
+        // box would reallocate the buffer.
         let size = pairs.clone().map(|(name, value)| sized(name.len()) + value.encoded()).sum();
         if size <= IN_PLACE {
             let mut short = Short::EMPTY;
@@ -76,8 +78,8 @@ impl Subject {
         Self(Encoding::Long(bytes.into_boxed_slice()))
     }
 
-    /// Returns the value if the subject has exactly one pair, its name is `name`, and its value is
-    /// stored readable.
+    /// Returns the value of a subject that has exactly one pair, if the name of that pair is `name`
+    /// and the value is stored in readable form.
     ///
     /// `name` has at most 127 bytes.
     #[inline]
@@ -121,8 +123,8 @@ impl Subject {
         Self::new(pairs, key)
     }
 
-    /// Returns the name of each pair with the pair's part of the encoding. Two parts are equal if
-    /// and only if their names and their values are equal.
+    /// Returns the name of each pair, with the bytes that encode the pair. The bytes of two pairs
+    /// are equal if and only if their names and their values are equal.
     pub fn encodings(&self) -> impl Iterator<Item = (&str, &[u8])> {
         let mut rest = self.as_bytes();
         core::iter::from_fn(move || {
@@ -159,7 +161,8 @@ impl Clone for Subject {
         Self(self.0.clone())
     }
 
-    /// Reuses the allocation if `source` has the same length.
+    /// Copies `source`, and reuses the allocation of this subject if both encodings have the same
+    /// length.
     fn clone_from(&mut self, source: &Self) {
         match (&mut self.0, &source.0) {
             (Encoding::Long(bytes), Encoding::Long(other)) => bytes.clone_from(other),
@@ -202,7 +205,8 @@ impl Hash for Subject {
 }
 
 impl Value<'_> {
-    /// Returns the length of the value's encoding in bytes, including the kind.
+    /// Returns the length in bytes of the value's encoding, including the byte for the kind of
+    /// value.
     fn encoded(&self) -> usize {
         match self {
             Self::Absent => 1,
@@ -215,9 +219,9 @@ impl Value<'_> {
 /// A value as it is stored in a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
-    /// The request had no such value.
+    /// The request had no value for the dimension.
     Absent,
-    /// The bytes themselves.
+    /// The bytes of a readable value.
     Clear(&'a [u8]),
     /// The keyed hash of a credential or of a very long value.
     Hashed(&'a [u8]),

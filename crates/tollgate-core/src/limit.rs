@@ -43,7 +43,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the maximum size in bytes of the lists in one subject's state, in a memory store.
+    /// Returns the maximum size in bytes of the lists that a memory store keeps for one subject.
     #[must_use]
     pub const fn largest_state(&self) -> u64 {
         match self {
@@ -77,7 +77,7 @@ pub enum Refusals {
     Counted,
 }
 
-/// The unit of a limit that clients receive.
+/// The unit in which a limit counts, as clients see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Requests, or points that represent requests.
@@ -103,7 +103,8 @@ pub struct Limit {
     unit: Unit,
     skew_max: Millis,
     reservation: ReservationTerms,
-    /// The time by which the window was shortened. State of the longer window can still be stored.
+    /// The time by which the window was shortened. The store can still contain state of the longer
+    /// window.
     shortened_by: Millis,
     /// The share of subjects for which the limit is enforced.
     enforced: Percent,
@@ -111,10 +112,11 @@ pub struct Limit {
     on_change: OnChange,
     predecessor: Option<Predecessor>,
     mode: LimitMode,
-    /// The statuses of the responses that count. `None` means all.
+    /// The statuses of the responses that the limit counts. `None` means that every response
+    /// counts.
     counted: Option<Arc<StatusSet>>,
     refusal: Option<Arc<RefusalSettings>>,
-    /// The value that selected the quota.
+    /// The value of the request that selected the quota.
     quota_value: Option<Arc<str>>,
 }
 
@@ -187,7 +189,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// Sets the unit that clients see.
+    /// Sets the unit in which the limit counts, as clients see it.
     #[must_use]
     pub fn with_unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
@@ -237,9 +239,9 @@ impl Limit {
 
     /// Returns the limit with another quota and the same counters: used units stay used, and
     /// running windows end at the same time. A token bucket gets the burst `burst`. If `burst` is
-    /// `None`, it keeps its burst, or gets the new quota as burst if its burst equals the old
-    /// quota. Other algorithms ignore `burst`. The result has no candidate and is enforced for
-    /// every subject.
+    /// `None`, a bucket with a burst equal to the old quota gets the new quota as burst, and any
+    /// other bucket keeps its burst. Other algorithms ignore `burst`. The result has no candidate
+    /// and is enforced for every subject.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -278,9 +280,10 @@ impl Limit {
         &self.name
     }
 
-    /// Returns a digest of the name, computed once, for stores that keep hashes instead of names.
+    /// Returns a digest of the name, for stores that keep hashes instead of names. The digest is
+    /// computed once, when the limit is created.
     ///
-    /// The digest is not keyed, because names come from the policy, never from clients. With 128
+    /// The digest is not keyed, because names come from the policy and never from clients. With 128
     /// bits, the probability of an accidental collision is negligible.
     #[inline]
     #[must_use]
@@ -288,7 +291,8 @@ impl Limit {
         self.name_digest
     }
 
-    /// Returns the generation of the limit's counters, if the name alone does not identify them.
+    /// Returns the generation of the limit's counters. Returns `None` if the name alone identifies
+    /// the counters.
     #[must_use]
     pub const fn generation(&self) -> Option<Generation> {
         self.generation
@@ -341,7 +345,8 @@ impl Limit {
         self
     }
 
-    /// Returns the statuses of the responses that count, or `None` if all count.
+    /// Returns the statuses of the responses that the limit counts, or `None` if every response
+    /// counts.
     #[must_use]
     pub const fn counted(&self) -> Option<&Arc<StatusSet>> {
         self.counted.as_ref()
@@ -354,7 +359,8 @@ impl Limit {
         self
     }
 
-    /// Returns the response to requests that this limit refuses. `None` means the rule's response.
+    /// Returns the response to requests that this limit refuses. `None` means that the response of
+    /// the rule is used.
     #[must_use]
     pub const fn refusal(&self) -> Option<&Arc<RefusalSettings>> {
         self.refusal.as_ref()
@@ -421,7 +427,7 @@ impl Limit {
         }
     }
 
-    /// Returns the time in which an idle limit becomes completely free: the window, the time to
+    /// Returns the time after which all units of an idle limit are free: the window, the time to
     /// fill an empty token bucket, or the `permit_ttl`.
     #[must_use]
     pub const fn window(&self) -> Millis {

@@ -1,4 +1,4 @@
-//! The errors when a limit is created, and the checks that return these errors.
+//! The errors of creating a limit, and the functions that check its numbers and names.
 
 use alloc::string::String;
 use core::fmt;
@@ -22,7 +22,7 @@ pub enum LimitError {
         what: &'static str,
         /// The value that was given.
         given: u64,
-        /// The largest value that is allowed with the other numbers of the limit.
+        /// The largest value that the other numbers of the limit allow.
         largest: u64,
         /// The reason for the bound.
         because: &'static str,
@@ -39,7 +39,8 @@ pub enum LimitError {
     /// A concurrency limit cannot have reservation terms, because its permits take the place of
     /// reservations.
     PermitsAreReservations,
-    /// A token bucket and a two-bucket estimate cannot be overdrawn.
+    /// An overdraft is set for a token bucket or a two-bucket estimate. These algorithms cannot be
+    /// overdrawn.
     NoOverdraft,
     /// A limit with this algorithm cannot be leased.
     NotLeasable {

@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The number of parts in one percent.
+/// The number of hundredths in one percent. A [`Percent`] counts in these hundredths.
 const PARTS: u16 = 100;
 
 /// A percentage from 0 to 100, in steps of a hundredth of a percent.
@@ -47,7 +47,8 @@ impl Percent {
     /// in every larger percentage.
     #[must_use]
     pub const fn includes(self, hash: u64) -> bool {
-        // Compares the hash, scaled to 0 ..= 9,999, with the percentage.
+        // The hash is scaled to 0 ..= 9,999 and compared with the percentage in hundredths of a
+        // percent.
         ((hash as u128 * Self::ALL.0 as u128) >> 64) < self.0 as u128
     }
 }

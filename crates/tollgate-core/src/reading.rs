@@ -1,4 +1,5 @@
-//! The result of a store call: the raw numbers of each limit after one operation.
+//! The result of a store call: the numbers of each limit after one operation, before they are
+//! converted to a status.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -9,8 +10,8 @@ use crate::charge_position::ChargePosition;
 use crate::store_error::StoreError;
 use crate::time::Timestamp;
 
-/// Whether an operation fits and, if not, when it will fit. A value with a later time compares as
-/// greater.
+/// Whether an operation fits now, at a later time, or never. Values are ordered: a later time is
+/// greater, and `Never` is the greatest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Admission {
     /// The operation fits now.
@@ -24,8 +25,8 @@ pub enum Admission {
 
 /// The stored state that an operation found.
 ///
-/// The enum is as wide as the other numbers of a [`Reading`], which lets the compiler copy a
-/// reading in whole words.
+/// The enum has the same size as the numbers of a [`Reading`], which lets the compiler copy a
+/// reading in whole machine words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u64)]
 pub enum StoredState {
@@ -39,8 +40,8 @@ pub enum StoredState {
     Discarded,
 }
 
-/// The raw numbers of one limit, from one atomic step. Only [`crate::evaluation`] converts them to
-/// the status that clients receive.
+/// The numbers of one limit, which a store reads in one atomic step. Only [`crate::evaluation`]
+/// converts them to the status that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
     /// Whether the operation fits in this limit and, if not, when it will.
@@ -48,7 +49,7 @@ pub struct Reading {
     /// Whether the same operation would fit a second time after this one and, if not, when it will.
     /// The value equals `admission` if the operation was refused.
     pub fits_again: Admission,
-    /// The units in use, after the operation if it was executed.
+    /// The units in use. If the operation was executed, the units after the operation.
     pub used: u64,
     /// The time at which all of the used units are free again, such as the end of the window.
     pub full_reset_at: Timestamp,
@@ -59,7 +60,7 @@ pub struct Reading {
     pub refunded: u64,
     /// The units that a settlement charged beyond the reserved units.
     pub added: u64,
-    /// The units of unsettled reservations, of any window.
+    /// The units of all unsettled reservations, whichever window they belong to.
     pub reserved: u64,
     /// The stored state that the operation found.
     pub found: StoredState,
@@ -68,20 +69,22 @@ pub struct Reading {
 /// The component that made a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionSource {
-    /// The store made the decision, or no component because no limit applies.
+    /// The store made the decision. If no limit applies, no component decides, and this variant is
+    /// used too.
     #[default]
     Store,
     /// This node made the decision without a store call. Its deny cache has a refusal of the store
     /// that is still valid, or an override refuses every request until a known time.
     DenyCache,
-    /// The store made the decision by a counter that the subject shares with other subjects,
-    /// because it had no room for an entry. Such a counter admits no request beyond the quota, and
-    /// can refuse requests before the subject has used its quota.
+    /// The store made the decision by an overflow counter, which the subject shares with other
+    /// subjects, because the store had no room for an entry of the subject's own. Such a counter
+    /// admits no request beyond the quota, and can refuse requests before the subject has used its
+    /// quota.
     Overflow,
-    /// The fallback made the decision. The store did not answer for this reason.
+    /// The fallback made the decision, because the store did not answer. The value is the reason.
     Fallback(StoreError),
-    /// The policy's `on_failure` setting decided, because no component answered for this reason.
-    /// There are no readings.
+    /// The policy's `on_failure` setting made the decision, because neither the store nor a local
+    /// fallback answered. The value is the reason. A decision from this source has no readings.
     Failure(StoreError),
 }
 

@@ -9,7 +9,7 @@ pub const MAX_TEMPLATE: usize = 16 * 1024;
 /// The largest number of variables in a template.
 pub const MAX_VARIABLES: usize = 64;
 
-/// The settings of the response to a refused request that differ from the default response.
+/// The settings that replace parts of the default response to a refused request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RefusalSettings {
     /// The status of the response. `None` means

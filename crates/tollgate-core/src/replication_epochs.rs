@@ -3,28 +3,30 @@
 use crate::store::CellTransfer;
 use crate::time::Millis;
 
-/// A store that can lose the latest answered charges and continue with an older state, for example
-/// when a replica is promoted. The continued state is another replication epoch, also called a
-/// history.
+/// A store that can lose the charges that it answered last, and continue with an older state. That
+/// happens, for example, when a replica is promoted. The continued state is a new replication
+/// epoch. The methods of this trait call a replication epoch a history.
 ///
 /// Each history has a number. A new history executes no charges until [`release`](Self::release) is
-/// called with its number. Until then, [`Store::apply`](crate::Store::apply) returns
-/// [`StoreError::Unavailable`](crate::StoreError::Unavailable) without executing anything, unless
-/// the call only reads. [`CellTransfer::join`] is executed in this time, so nodes can add the lost
-/// charges to the state before it is used for decisions.
+/// called with its number. Until then, [`Store::apply`](crate::Store::apply) executes only calls
+/// that read. For other calls it returns
+/// [`StoreError::Unavailable`](crate::StoreError::Unavailable) and executes nothing.
+/// [`CellTransfer::join`] is executed before the release too, so nodes can add the lost charges to
+/// the state before it is used for decisions.
 pub trait ReplicationEpochs: CellTransfer {
-    /// Returns the number of the current history. The number rises whenever another history has
+    /// Returns the number of the current history. A higher number means that another history has
     /// begun or might have begun.
     fn history(&self) -> u64;
 
-    /// Returns whether charges are refused now because [`release`](Self::release) was not called
-    /// for the current history.
+    /// Returns whether the store refuses charges now, because [`release`](Self::release) was not
+    /// called for the current history.
     fn holds(&self) -> bool;
 
-    /// Returns the time for which the store had answered no call when the current history began.
-    /// The time is zero for the first history, and if no such time was detected.
+    /// Returns how long the store had answered no call when the current history began. The duration
+    /// is zero for the first history, and if no outage was detected.
     fn outage(&self) -> Millis;
 
-    /// Lets the store execute charges on `history`. A number older than the last one has no effect.
+    /// Lets the store execute charges on the history with the number `history`. A number lower than
+    /// that of an earlier call has no effect.
     fn release(&self, history: u64);
 }

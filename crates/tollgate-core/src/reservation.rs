@@ -5,16 +5,17 @@ use crate::charge_position::ChargePosition;
 use crate::limit_error::LimitError;
 use crate::time::{MAX_EXACT, MAX_WINDOW, Millis, Timestamp};
 
-/// The most reservations of one subject on one limit at a time, which bounds the size of its state.
+/// The largest number of reservations that one subject can have on one limit at a time. It bounds
+/// the size of the subject's state.
 pub const MAX_RESERVATIONS: usize = 1_000;
 
 /// The default of [`ReservationTerms::max`], the longest time that units are reserved.
 pub const DEFAULT_RESERVATION_MAX: Millis = Millis::from_secs(300);
 
-/// The effect of the expiry of a reservation.
+/// What happens to reserved units when their reservation expires.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExpiry {
-    /// At the expiry, the units of the reservation return to the window that they were charged on.
+    /// The units of the reservation return to the window that they were charged on.
     #[default]
     Release,
     /// The units of the reservation stay used.
@@ -24,11 +25,11 @@ pub enum OnExpiry {
 /// The terms of reservations on a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReservationTerms {
-    /// The longest time from the request to the expiry of a reservation.
+    /// The longest time from the creation of a reservation to its expiry.
     pub max: Millis,
-    /// The largest number of units that all reservations of a subject can have together.
+    /// The largest number of units that all reservations of one subject can reserve together.
     pub at_most: u64,
-    /// The effect of the expiry of a reservation.
+    /// What happens to reserved units when their reservation expires.
     pub on_expiry: OnExpiry,
     /// The largest number of units beyond the capacity that a settlement can charge if the cost is
     /// higher than the reservation.
@@ -46,13 +47,13 @@ pub struct Reservation {
     pub position: ChargePosition,
     /// The expiry, exclusive.
     pub until: Timestamp,
-    /// The effect of the expiry on the units.
+    /// What happens to the units when the reservation expires.
     pub on_expiry: OnExpiry,
 }
 
 impl Default for ReservationTerms {
-    /// Returns the default terms. Units are reserved for at most five minutes, all units of the
-    /// capacity can be reserved, they are released on expiry, and there is no overdraft.
+    /// Returns the default terms. A reservation lasts for at most five minutes. Reservations can
+    /// reserve all units of the capacity, and release them when they expire. There is no overdraft.
     fn default() -> Self {
         let (on_expiry, overdraft) = (OnExpiry::Release, 0);
         Self { max: DEFAULT_RESERVATION_MAX, at_most: MAX_EXACT, on_expiry, overdraft }

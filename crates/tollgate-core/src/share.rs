@@ -7,12 +7,11 @@ use crate::limit::{Algorithm, Limit};
 use crate::reservation::ReservationTerms;
 
 impl Limit {
-    /// Returns the limit for one of `nodes` nodes. Its quota and burst are the [`share_of`] the
-    /// quota and burst of this limit, its overdraft is divided by `nodes`, and all else is the
-    /// same.
+    /// Returns this limit with the share of one of `nodes` nodes. [`share_of`] divides the quota
+    /// and the burst. The overdraft is divided by `nodes`. Everything else stays the same.
     ///
-    /// All nodes together then admit at most the capacity, or one unit per node if the capacity is
-    /// smaller than the number of nodes.
+    /// If every node uses its share, all nodes together admit at most the capacity. If the capacity
+    /// is smaller than the number of nodes, they admit at most one unit per node.
     #[must_use]
     pub fn share(&self, nodes: NonZeroU32) -> Self {
         let of = |units| share_of(units, nodes);
@@ -41,16 +40,16 @@ impl Limit {
         };
         let hold = *self.reservation_terms();
         let part = ReservationTerms { overdraft: hold.overdraft / u64::from(nodes.get()), ..hold };
-        // The constructor cannot fail, because a smaller number passes every check that a larger
-        // number passed.
+        // The constructor cannot fail: a smaller number passes every check that a larger number
+        // passes.
         self.clone().with_algorithm(algorithm.unwrap_or_else(|_| *self.algorithm()), part)
     }
 }
 
-/// Returns the share of `units` for one of `nodes` nodes: rounded down, but at least 1 if `units`
-/// is not 0.
+/// Returns the share of `units` for one of `nodes` nodes: the quotient rounded down, but at least 1
+/// if `units` is not 0.
 ///
-/// Rounding down to 0 would make every node refuse all requests of a small limit at once.
+/// A share of 0 would make every node refuse all requests of a small limit.
 #[must_use]
 pub const fn share_of(units: u64, nodes: NonZeroU32) -> u64 {
     let share = units / nodes.get() as u64;

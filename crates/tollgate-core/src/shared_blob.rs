@@ -1,5 +1,5 @@
-//! Small documents that nodes share in the same stores as the limits. A document is replaced as a
-//! whole or not at all.
+//! Small documents that nodes share. They are in the same store as the counters. A document is
+//! replaced as a whole or not at all.
 
 use alloc::vec::Vec;
 use core::time::Duration;

@@ -14,8 +14,8 @@ impl StatusSet {
     /// The length in bytes of the result of [`to_bytes`](Self::to_bytes).
     pub const BYTES: usize = 8 * Self::WORDS;
 
-    /// Adds all statuses from `first` to `last` to the set. Numbers outside of [`STATUSES`] are
-    /// left out.
+    /// Adds all statuses from `first` to `last` to the set. Numbers that are not in the range
+    /// [`STATUSES`] are ignored.
     #[must_use]
     pub fn with(mut self, first: u16, last: u16) -> Self {
         for status in first.max(STATUSES.0)..=last.min(STATUSES.1) {
@@ -38,7 +38,7 @@ impl StatusSet {
         self.0 == [0; Self::WORDS]
     }
 
-    /// Returns the statuses of the set in ascending order.
+    /// Returns an iterator over the statuses of the set in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         (STATUSES.0..=STATUSES.1).filter(|status| self.contains(*status))
     }

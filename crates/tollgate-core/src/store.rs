@@ -26,15 +26,15 @@ use crate::time::Timestamp;
 ///   [`Now`](crate::Admission::Now).
 /// - Peeks, refunds, renewals and resets of one call are independent of each other.
 /// - Dropping the future discards the result and does not cancel the call. The store executes the
-///   call completely or not at all, and the caller does not receive the outcome. Nothing else
-///   depends on polling the future to completion.
+///   call completely or not at all, and the caller does not receive the outcome. The state of the
+///   store does not depend on whether the future is polled to completion.
 /// - The caller provides `now`; the store does not read a clock to decide.
 pub trait Store: Send + Sync {
-    /// Executes `charges` at `now`.
+    /// Executes the operations in `charges` at the time `now`.
     ///
     /// # Errors
-    /// [`StoreError`] if the store returned no result. It is then not known whether the charges
-    /// were counted, unless the error states it.
+    /// [`StoreError`] if the store returned no result. Unless the error states that nothing was
+    /// charged, it is unknown whether the charges were counted.
     fn apply(
         &self,
         now: Timestamp,
@@ -44,13 +44,13 @@ pub trait Store: Send + Sync {
 
 /// A store that can export and merge its [`Cell`]s. A cell is the state of a limit for a subject.
 /// Rebalancing uses this trait to move subjects between stores. Failover replay uses it to repair a
-/// store from the records of nodes.
+/// store from the charges that nodes remember.
 ///
-/// Neither method is part of a decision. Each key is processed independently. A call is not one
-/// atomic step for all its keys, but at least one for each key.
+/// Neither method is part of a decision. A store processes each key independently, in one or more
+/// atomic steps. A call with several keys is therefore not one atomic step.
 pub trait CellTransfer: Store {
     /// Returns the stored cells of `keys`, in the order of `keys`. The result for a key is `None`
-    /// if it has no cell that is valid at `now`.
+    /// if no cell is stored for the key, or if the cell is not valid at `now`.
     ///
     /// # Errors
     /// [`StoreError`] if the store returned no result.
@@ -60,13 +60,13 @@ pub trait CellTransfer: Store {
         keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
-    /// [Joins](crate::decide::join) `cells` with the stored cells of their keys.
+    /// [Joins](crate::decide::join) each of `cells` with the stored cell of its key.
     ///
     /// The operation is idempotent.
     ///
     /// # Errors
-    /// [`StoreError`] if the store returned no result. Some cells may be joined and others not
-    /// joined.
+    /// [`StoreError`] if the store returned no result. In that case, some of the cells may already
+    /// be joined.
     fn join(
         &self,
         now: Timestamp,

@@ -6,11 +6,12 @@ use core::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The store has no room for another subject, and all its entries are in use.
+    /// The store has no room for a new subject, because all its entries are in use.
     Full,
     /// The store cannot be reached or executes no charges now. Nothing was charged.
     Unavailable,
-    /// The store did not answer in time. It is not known whether the call was charged.
+    /// The store did not answer in time. It is unknown whether the charges of the call were
+    /// counted.
     TimedOut,
     /// The store's answer is not valid for this version of Tollgate.
     Corrupt,

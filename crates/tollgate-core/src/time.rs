@@ -1,4 +1,4 @@
-//! Time in decisions: integer milliseconds, provided by the caller.
+//! Times and durations in integer milliseconds. The caller of a decision provides its time.
 
 use core::fmt;
 
@@ -10,7 +10,8 @@ pub const MAX_EXACT: u64 = (1 << 53) - 1;
 /// The longest window, precision or permit time: ten years of 365 days plus three leap days.
 pub const MAX_WINDOW: Millis = Millis::new(10 * 365 * 86_400_000 + 3 * 86_400_000);
 
-/// The default clock skew: stored state that is further in the future is treated as missing.
+/// The default of the allowed clock skew. State that is further in the future than the allowed
+/// clock skew is treated as missing.
 pub const DEFAULT_SKEW_MAX: Millis = Millis::new(5_000);
 
 /// A point in time: milliseconds since the Unix epoch, 0 to 2^53 − 1.
@@ -25,7 +26,8 @@ impl Timestamp {
     /// The Unix epoch.
     pub const EPOCH: Self = Self(0);
 
-    /// Returns the time `millis` after the Unix epoch, capped at 2^53 − 1.
+    /// Returns the time `millis` milliseconds after the Unix epoch, but at most 2^53 − 1
+    /// milliseconds.
     #[must_use]
     pub const fn from_millis(millis: u64) -> Self {
         Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })
@@ -38,13 +40,13 @@ impl Timestamp {
     }
 
     /// Returns the whole seconds since the Unix epoch, rounded up. A client that waits until that
-    /// second is not early.
+    /// second does not retry too early.
     #[must_use]
     pub const fn as_secs_ceil(self) -> u64 {
         self.0.div_ceil(1000)
     }
 
-    /// Returns the time `by` later, capped at 2^53 − 1.
+    /// Returns the time that is `by` later, but at most 2^53 − 1 milliseconds after the Unix epoch.
     #[must_use]
     pub const fn after(self, by: Millis) -> Self {
         Self::from_millis(self.0.saturating_add(by.0))
@@ -61,7 +63,7 @@ impl Millis {
     /// The zero duration.
     pub const ZERO: Self = Self(0);
 
-    /// Returns a duration of `millis`, capped at 2^53 − 1.
+    /// Returns a duration of `millis` milliseconds, but at most 2^53 − 1 milliseconds.
     #[must_use]
     pub const fn new(millis: u64) -> Self {
         Self(if millis > MAX_EXACT { MAX_EXACT } else { millis })

@@ -1,8 +1,8 @@
-//! Concurrency: limits the units that requests in flight hold.
+//! Concurrency: limits the units that the requests in flight hold together.
 //!
 //! Source: semaphores with permits. Stripe ("Scaling your API with rate limiters", 2017) and later
-//! Apache APISIX use a set of request ids that expire separately, because plain counters leaked
-//! with every node that died.
+//! Apache APISIX keep a set of request ids, each with its own expiry. A plain counter would leak
+//! the permits of every node that dies.
 
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ pub struct Permit {
     pub expires_at: Timestamp,
 }
 
-/// The permits of the requests in flight.
+/// The stored state: the permits of the requests in flight.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The permits, sorted by expiry, the earliest first.
@@ -71,7 +71,8 @@ impl Concurrency {
         self.permit_ttl
     }
 
-    /// Extends the permit of `id` by one TTL from now; `None` if there is no such permit.
+    /// Extends the permit of `id` to one `permit_ttl` from now, and returns its units. Returns
+    /// `None` if there is no such permit.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: StepTime) -> Option<u64> {
         let at = self.moment(&state.permits, at);
         self.index_of(state, id, at)?;
@@ -82,11 +83,11 @@ impl Concurrency {
         Some(permit.used)
     }
 
-    /// Returns the time of the decision: the time of `at`, or the latest time at which a permit was
-    /// granted or renewed if that is later.
+    /// Returns the time at which the decision is made. This is the time of `at`, unless a permit
+    /// was granted or renewed at a later time. In that case, it is the latest of those times.
     ///
-    /// Otherwise a clock that lags would grant permits that expire early, and a renewal by that
-    /// clock would shorten a permit.
+    /// If a decision used the time of a lagging clock, new permits would expire early, and a
+    /// renewal would shorten its permit.
     fn moment(&self, permits: &[Permit], at: StepTime) -> StepTime {
         let newest = permits.iter().rfind(|permit| !self.is_from_future(permit, at));
         let granted_at = newest.map_or(Timestamp::EPOCH, |newest| {
@@ -116,8 +117,8 @@ impl Concurrency {
         state.permits.retain(|permit| self.is_held(permit, at));
     }
 
-    /// Inserts a permit in the order of expiry. The place is the end of the list, unless the
-    /// limit's `permit_ttl` was shortened.
+    /// Inserts a permit in the order of expiry. The permit is appended at the end of the list,
+    /// unless the limit's `permit_ttl` was shortened.
     fn insert(&self, state: &mut State, permit: Permit) {
         let index = state.permits.partition_point(|other| other.expires_at <= permit.expires_at);
         state.permits.insert(index, permit);
@@ -155,8 +156,8 @@ impl CellStep for Concurrency {
         }
     }
 
-    /// Adds a permit with `id`. If a permit with this id exists, the charge is a repetition for the
-    /// same request and adds none.
+    /// Adds a permit with `id`. Adds none if a permit with this id exists, because the charge is
+    /// then a repetition of the charge that granted the permit.
     fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
         let mut state = state.unwrap_or_default();
         let at = self.moment(&state.permits, at);
@@ -204,8 +205,8 @@ impl CellStep for Concurrency {
         state.permits.last().map_or(Timestamp::EPOCH, |permit| permit.expires_at)
     }
 
-    /// Returns the Unix epoch: a release removes the permit by its id, so a store need not remember
-    /// refunded receipts.
+    /// Returns the Unix epoch, because a store need not remember refunded receipts. A release
+    /// removes the permit by its id, so a repeated release finds no permit.
     fn refundable_until(&self, _mark: ChargePosition) -> Timestamp {
         Timestamp::EPOCH
     }

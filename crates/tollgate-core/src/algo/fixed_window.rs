@@ -1,8 +1,8 @@
 //! Fixed window: counts from zero in every window.
 //!
 //! Source: the limiter that GitHub described in "How we scaled the GitHub API with a sharded,
-//! replicated rate limiter in Redis" (2021). Its lesson is to store the reset time as data together
-//! with the count. Every response within a window then reports the same reset time.
+//! replicated rate limiter in Redis" (2021). That article recommends storing the reset time
+//! together with the count. Every response within a window then reports the same reset time.
 
 use super::{CellStep, PlainStep, Schedule, StepTime};
 use crate::charge_id::ChargeId;
@@ -19,10 +19,11 @@ pub enum Anchor {
     /// windows.
     #[default]
     FirstRequest,
-    /// Windows start at multiples of the window's length since the Unix epoch. They are the same
-    /// for every subject.
+    /// Windows start at multiples of their length since the Unix epoch. All subjects have the same
+    /// windows.
     Calendar,
-    /// Windows have different lengths, such as months. They are the same for every subject.
+    /// A schedule defines the windows, which can have different lengths, such as months. All
+    /// subjects have the same windows.
     Scheduled(Schedule),
 }
 
@@ -100,8 +101,8 @@ impl FixedWindow {
         }
     }
 
-    /// Returns a time at which a charge would open the window that ends at `resets_at`. The result
-    /// is meaningful only if a window of this limit ends at `resets_at`.
+    /// Returns a time at which a charge would open the window that ends at `resets_at`. If no
+    /// window of this limit ends at `resets_at`, the result has no meaning.
     #[must_use]
     pub fn opening_of(&self, resets_at: Timestamp) -> Timestamp {
         match self.anchor {
@@ -118,17 +119,17 @@ impl FixedWindow {
         self.anchor
     }
 
-    /// Returns the largest number of units that one subject is admitted in a period of length
-    /// `ran`, if clocks differ by at most `skew` or one clock is adjusted by at most `skew`. The
-    /// number is one quota for the window that was open at the start, plus one quota for each
-    /// window that begins in a period of length `ran + skew`.
+    /// Returns the most units that the limit admits for one subject in a period of length `ran`.
+    /// Clocks may differ by at most `skew`, or one clock may be adjusted by at most `skew`. The
+    /// bound is one quota for the window that is open at the start, plus one quota for each window
+    /// that can begin in a period of length `ran + skew`.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.shortest_window().get());
         windows.saturating_add(1).saturating_mul(self.quota)
     }
 
-    /// Returns the open window, or the window that a charge would open.
+    /// Returns the open window. If no window is open, returns the window that a charge would open.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let found = match state {
@@ -184,7 +185,7 @@ impl FixedWindow {
     }
 }
 
-/// Returns the window with `cost` counted.
+/// Returns the window after `cost` was counted in it.
 #[inline(always)]
 fn with(window: &State, cost: Cost) -> State {
     State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..*window }
@@ -227,9 +228,9 @@ impl CellStep for FixedWindow {
         refunded
     }
 
-    /// Merges two windows. If they overlap, the window that opened first is kept, because its reset
-    /// time was reported to the client. Two windows of a schedule that end at different times do
-    /// not overlap, and their ends differ by more than half of the longest window.
+    /// Merges two windows. If they overlap, the window that opened first is kept, because clients
+    /// have already received its reset time. Two windows of a schedule that end at different times
+    /// do not overlap. The ends of such windows differ by more than half of the longest window.
     fn join(&self, one: State, other: State) -> State {
         let (first, last) =
             if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };

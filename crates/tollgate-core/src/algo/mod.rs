@@ -24,8 +24,8 @@ use crate::cost::Cost;
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// The time of a step, and the largest allowed difference between the clock of this step and the
-/// clock that wrote the stored state.
+/// The time of a decision, and the allowed clock skew: the largest allowed difference between the
+/// clock of this decision and the clock that wrote the stored state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepTime {
     pub(crate) now: Timestamp,
@@ -48,10 +48,12 @@ pub(crate) trait CellStep {
     /// The state that is stored between two charges.
     type State;
 
-    /// Reads the limit and checks whether `cost` fits. Changes nothing, allocates nothing.
+    /// Reads the limit and checks whether `cost` fits. The method changes nothing and allocates no
+    /// memory.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: StepTime) -> Reading;
 
-    /// Counts `cost`. The charge either fits, or was refused and the limit counts refusals.
+    /// Counts `cost`. The method is called for a charge that fits, and for a refused charge if the
+    /// limit counts refusals.
     fn take(
         &self,
         state: Option<Self::State>,
@@ -60,8 +62,8 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Reads the limit after [`take`](CellStep::take) counted `cost`. `before` is the reading
-    /// before that. The result equals the result of [`read`](CellStep::read).
+    /// Reads the limit after [`take`](CellStep::take) counted `cost`. `before` is the reading from
+    /// before the charge. The result equals the result of [`read`](CellStep::read).
     #[inline(always)]
     fn read_after(
         &self,
@@ -85,7 +87,7 @@ pub(crate) trait CellStep {
     ) -> u64;
 
     /// Merges two valid states into the smallest state that contains the usage of each. If one
-    /// state contains everything that the other contains, the result is that state.
+    /// state already contains the usage of the other, the result is that state.
     fn join(&self, one: Self::State, other: Self::State) -> Self::State;
 
     /// Returns the time at which the state expires.
@@ -98,7 +100,7 @@ pub(crate) trait CellStep {
 /// An algorithm whose state is a few numbers.
 pub(crate) trait PlainStep: CellStep<State: Copy> {
     /// Counts `cost` if it fits, and returns the next state and its reading. The results equal
-    /// those of [`read`](CellStep::read), [`take`](CellStep::take) and again
+    /// those of [`read`](CellStep::read), [`take`](CellStep::take) and a second
     /// [`read`](CellStep::read), but the state is advanced to the present time only once.
     ///
     /// # Errors
@@ -131,17 +133,18 @@ pub(crate) fn merge_series<T: Copy, P: Ord>(
     joined
 }
 
-/// Keeps only the last `most` entries of a list. If `most` is the largest quota, no decision
-/// changes, because `most` entries of at least one unit fill every quota.
+/// Keeps only the last `most` entries of a list. If `most` is the largest allowed quota, the
+/// removed entries affect no decision, because `most` entries of at least one unit fill every
+/// quota.
 pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
     let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
     list.drain(..superfluous);
 }
 
-/// Returns whether `needed` units fit in addition to `used` units, or the time at which enough
-/// units will have expired.
+/// Returns whether `needed` units fit in addition to `used` units. If they do not fit now, returns
+/// the time at which enough units will have expired.
 ///
-/// `leaving` yields the expiring units and their expiry times, earliest first.
+/// `leaving` yields the expiring units with their expiry times, the earliest first.
 pub(crate) fn admission_after_expiry(
     quota: u64,
     mut used: u64,

@@ -6,19 +6,19 @@ use crate::time::{Millis, Timestamp};
 
 /// A sequence of windows that follow each other without a gap.
 ///
-/// Calendars are implemented outside of this crate, which has no dependencies and no time zones.
-/// The windows are a pure function of the time. A decision at `now` therefore uses the window that
-/// contains `now`, whichever clock returned `now`.
+/// Calendars are implemented outside of this crate, because it has no dependencies and no data
+/// about time zones. The windows are a pure function of the time. A decision at `now` therefore
+/// uses the window that contains `now`, whichever clock returned `now`.
 pub trait WindowSchedule: fmt::Debug + Send + Sync {
-    /// Returns the window that contains `now`: it starts at or before `now` and ends after `now`.
-    /// For every time in that window, the result is the same.
+    /// Returns the window that contains `now`. The window starts at or before `now` and ends after
+    /// `now`. For every time in the window, the method returns the same window.
     fn window_at(&self, now: Timestamp) -> ScheduledWindow;
 
-    /// Returns a bound of the windows' lengths. No window is longer than this bound or shorter than
-    /// half of it.
+    /// Returns an upper bound of the windows' lengths. No window is longer than this bound, and
+    /// none is shorter than half of this bound.
     fn longest(&self) -> Millis;
 
-    /// Returns the usual length of a window. It is reported to clients as the window of the quota.
+    /// Returns the usual length of a window, which clients receive as the window of the quota.
     fn nominal(&self) -> Millis;
 
     /// Returns a description of the windows, such as `month in Europe/Berlin`. Two schedules with
@@ -56,15 +56,15 @@ enum Windows {
 }
 
 impl Schedule {
-    /// Creates a reference to `windows`.
+    /// Creates a schedule that refers to `windows`.
     #[must_use]
     pub const fn new(windows: &'static dyn WindowSchedule) -> Self {
         Self(Windows::All(windows))
     }
 
     /// Creates a schedule that contains only the current window, which ends at `end` and is at most
-    /// `longest` long. It is for a process that has no calendar and receives the window's end with
-    /// each decision.
+    /// `longest` long. Such a schedule is for a process that has no calendar and receives the end
+    /// of the window with each decision.
     #[must_use]
     pub const fn ending(end: Timestamp, longest: Millis) -> Self {
         Self(Windows::One { end, longest })
@@ -82,7 +82,7 @@ impl Schedule {
         }
     }
 
-    /// Returns a bound of the windows' lengths, as [`WindowSchedule::longest`].
+    /// Returns an upper bound of the windows' lengths, like [`WindowSchedule::longest`].
     #[must_use]
     pub fn longest(self) -> Millis {
         match self.0 {
@@ -91,7 +91,7 @@ impl Schedule {
         }
     }
 
-    /// Returns the usual length of a window, as [`WindowSchedule::nominal`].
+    /// Returns the usual length of a window, like [`WindowSchedule::nominal`].
     #[must_use]
     pub fn nominal(self) -> Millis {
         match self.0 {
@@ -100,7 +100,7 @@ impl Schedule {
         }
     }
 
-    /// Returns a description of the windows, as [`WindowSchedule::name`].
+    /// Returns a description of the windows, like [`WindowSchedule::name`].
     #[must_use]
     pub fn name(self) -> &'static str {
         match self.0 {

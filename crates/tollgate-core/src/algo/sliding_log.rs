@@ -30,8 +30,8 @@ pub struct SlidingLog {
 pub struct Entry {
     /// The time at which the charges were made.
     pub at: Timestamp,
-    /// The units of the charges. Only the newest entry can have zero units. It is kept so no later
-    /// decision has an earlier time.
+    /// The units of the charges. Only the newest entry can have zero units. An empty newest entry
+    /// is kept, because later decisions must not use a time before its time.
     pub used: u64,
 }
 
@@ -158,8 +158,8 @@ impl CellStep for SlidingLog {
         let entry = &mut state.entries[index];
         let refunded = cost.get().min(entry.used);
         entry.used -= refunded;
-        // The newest entry stays even if it is empty: without it, a decision could have an earlier
-        // time, for which expired entries are already removed.
+        // The newest entry is kept even if it is empty. Without that entry, a decision could use an
+        // earlier time, although entries that were valid at that time are already removed.
         if entry.used == 0 && index + 1 < state.entries.len() {
             state.entries.remove(index);
         }

@@ -15,11 +15,11 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The most blocks of one window, which bounds the size of one subject's state.
+/// The largest number of blocks in one window, which bounds the size of one subject's state.
 pub const MAX_BLOCKS: u64 = 1_000;
 
-/// A limit of at most `quota` units in the current block and the preceding blocks of one window
-/// together.
+/// A limit of at most `quota` units in the blocks of one window. The window consists of the current
+/// block and the blocks before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlidingWindow {
     quota: u64,
@@ -32,12 +32,13 @@ pub struct SlidingWindow {
 pub struct Block {
     /// The number of the block: the block's start divided by the precision.
     pub number: u64,
-    /// Units admitted in the block. Only the newest block can have zero units. It is kept so no
-    /// later decision has an earlier time.
+    /// Units admitted in the block. Only the newest block can have zero units. An empty newest
+    /// block is kept, because later decisions must not use a time before that block.
     pub used: u64,
 }
 
-/// The stored state: the non-empty blocks of the last window.
+/// The stored state: the blocks of the last window. Blocks without units are left out, except the
+/// newest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The blocks, sorted by number, the oldest first.
@@ -54,7 +55,8 @@ pub(crate) struct SeriesSum {
 }
 
 impl SlidingWindow {
-    /// Creates a limit of `quota` units per `window`, which expire in steps of `precision`.
+    /// Creates a limit of `quota` units per `window`. Used units expire in blocks of length
+    /// `precision`.
     ///
     /// # Errors
     /// [`LimitError`] for a zero, for a precision above the window, or for a precision so fine that
@@ -127,8 +129,8 @@ impl SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Returns the reading of a limit with `used` units in its blocks, of which one more charge
-    /// fits. `newest` is the number of the newest block.
+    /// Returns the reading of a limit that has `used` units in its blocks, and room for one more
+    /// charge of the same cost. `newest` is the number of the newest block.
     fn reading_with_room(&self, used: u64, newest: u64) -> Reading {
         Reading {
             admission: Admission::Now,
@@ -141,7 +143,7 @@ impl SlidingWindow {
         }
     }
 
-    /// Charges the newest block of a series of which only the sum is known. Returns the reading
+    /// Charges the newest block of a series, given only the sum of the series. Returns the reading
     /// after the charge. Returns `None` if a block has expired, if a new block has to begin, or if
     /// the next charge of the same cost would have to wait.
     pub(crate) fn charge_newest(
@@ -239,8 +241,8 @@ impl CellStep for SlidingWindow {
         let block = &mut state.blocks[index];
         let refunded = cost.get().min(block.used);
         block.used -= refunded;
-        // The newest block stays even if it is empty: without it, a decision could have an earlier
-        // time, for which expired blocks are already removed.
+        // The newest block is kept even if it is empty. Without that block, a decision could use an
+        // earlier time, although blocks that were valid at that time are already removed.
         if block.used == 0 && index + 1 < state.blocks.len() {
             state.blocks.remove(index);
         }

@@ -1,10 +1,10 @@
-//! Token bucket: refills at a constant rate, up to a burst. It decides as the generic cell rate
-//! algorithm (GCRA) does.
+//! Token bucket: refills at a constant rate, up to a burst. Its decisions equal those of the
+//! generic cell rate algorithm (GCRA).
 //!
 //! Source: the continuous-state leaky bucket of ITU-T I.371 (1996), annex A, expressed as the
-//! tokens that are left. GCRA's theoretical arrival time is the time at which the bucket is full.
-//! The level is stored as tokens multiplied by the window in milliseconds, so each millisecond adds
-//! exactly `quota` to the level.
+//! tokens that are left. GCRA's theoretical arrival time corresponds to the time at which the
+//! bucket is full. The level is stored as tokens multiplied by the window in milliseconds, so each
+//! millisecond adds exactly `quota` to the level.
 
 use super::{CellStep, PlainStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -77,7 +77,8 @@ impl TokenBucket {
         self.burst * self.window.get()
     }
 
-    /// Returns the level as of now.
+    /// Returns the bucket with the tokens that have arrived until the time of `at`. If the stored
+    /// state has a later time, returns the bucket as of that time.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let full = State { level: self.full(), at: at.now };
@@ -88,7 +89,7 @@ impl TokenBucket {
         let now = at.now.max(state.at);
         let missing = self.full() - state.level;
         let elapsed = now.since(state.at).get();
-        // A product beyond 64 bits certainly exceeds the missing level, so the multiplication can
+        // A product beyond 64 bits exceeds the missing level in any case, so the multiplication can
         // saturate.
         let arrived = elapsed.saturating_mul(self.quota);
         if arrived >= missing {
@@ -97,11 +98,11 @@ impl TokenBucket {
         (State { level: state.level + arrived, at: now }, StoredState::Present)
     }
 
-    /// Returns whether the level is enough for `cost`.
+    /// Returns whether the bucket has enough tokens for `cost`.
     #[inline(always)]
     fn has(&self, state: &State, cost: Cost) -> bool {
-        // A cost beyond 64 bits certainly exceeds every level. A product is faster than a
-        // comparison of whole tokens.
+        // A cost beyond 64 bits exceeds every level, so the multiplication can saturate.
+        // Multiplying is faster than dividing the level to get whole tokens.
         cost.needed().saturating_mul(self.window.get()) <= state.level
     }
 
@@ -112,7 +113,8 @@ impl TokenBucket {
         State { level: state.level.saturating_sub(taken), ..*state }
     }
 
-    /// Returns the reading of `state` at the time that the state contains.
+    /// Returns the reading for a charge of `cost` at the time at which the level of `state` was
+    /// computed.
     #[inline(always)]
     fn reading(&self, state: &State, found: StoredState, cost: Cost) -> Reading {
         let window = self.window.get();
@@ -164,11 +166,11 @@ impl CellStep for TokenBucket {
     /// Refunds the tokens that have not been refilled yet.
     ///
     /// `position` is the time at which the bucket would be full again without charges after the
-    /// refunded one. From that time on nothing is refunded. Before that time, tokens are still
-    /// missing because of the charge: a bucket without the charge would have discarded the tokens
-    /// that arrive above its burst. A refund therefore returns at most the tokens that arrive until
-    /// that time, and never creates more tokens than were charged. The time is rounded down to a
-    /// whole millisecond. The remainder that a refund omits arrives by itself within one
+    /// refunded one. From that time on, a refund returns no tokens. Before that time, tokens are
+    /// still missing because of the charge: a bucket without the charge would have discarded the
+    /// tokens that arrive above its burst. A refund therefore returns at most the tokens that
+    /// arrive until that time, and never creates more tokens than were charged. The time is rounded
+    /// down to a whole millisecond. The remainder that a refund omits arrives by itself within one
     /// millisecond.
     ///
     /// The position does not reflect later refunds. The first refund is therefore exact, and each

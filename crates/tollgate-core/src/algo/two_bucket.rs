@@ -2,9 +2,9 @@
 //! the quota.
 //!
 //! Source: Cloudflare, "How we built rate limiting capable of scaling to millions of domains"
-//! (2017): the previous calendar bucket is weighted by the part of it that the sliding window still
-//! covers. This implementation uses integers, `previous × (window − elapsed) + current × window`,
-//! and never divides.
+//! (2017): the previous calendar bucket is weighted by the fraction of the bucket that the sliding
+//! window still covers. This implementation uses integers,
+//! `previous × (window − elapsed) + current × window`, and never divides.
 
 use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -17,8 +17,8 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 /// A limit of at most about `quota` units in any interval of length `window`.
 ///
 /// Each decision weights both buckets by the time of its own clock. If that clock lags behind the
-/// start of the current bucket, both buckets count in full. The used units are then at most twice
-/// the quota, and nothing remains until the clock catches up.
+/// start of the current bucket, both buckets count in full. In that case, the used units are at
+/// most twice the quota, and no units remain until the clock catches up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,
@@ -62,8 +62,8 @@ impl TwoBucket {
         self.window
     }
 
-    /// Returns the buckets as of the time of `at`, and the milliseconds since the current bucket
-    /// began.
+    /// Returns the current and the previous bucket at the time of `at`, and the milliseconds since
+    /// the current bucket began.
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, u64, StoredState) {
         let window = self.window.get();
         let now = at.now.as_millis();
@@ -74,7 +74,8 @@ impl TwoBucket {
         if starts > MAX_EXACT || at.is_from_future(Timestamp::from_millis(starts)) {
             return (fresh, now % window, StoredState::Discarded);
         }
-        // If the quota was lowered, a bucket counts as full, which keeps the products exact.
+        // If the quota was lowered, a bucket counts with at most the new quota, which keeps the
+        // products exact.
         let state = State {
             previous: state.previous.min(self.quota),
             current: state.current.min(self.quota),

@@ -1,4 +1,5 @@
-//! The encoding of reservations. In the bytes of a cell they come before the state of the limit.
+//! The encoding of reservations. In the bytes of a cell, reservations come before the state of the
+//! algorithm.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -10,7 +11,8 @@ use crate::decide::{Cell, ReservedCell};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
 
-/// The size of a reservation: an id, three numbers, and the behavior at its expiry.
+/// The size of an encoded reservation in bytes: an id, three numbers, and the behavior at its
+/// expiry.
 const HOLD_BYTES: usize = ID_BYTES + 3 * NUMBER_BYTES + 1;
 
 const RELEASE: u8 = 0;
@@ -29,8 +31,8 @@ pub(super) fn push(bytes: &mut Vec<u8>, reserved: &ReservedCell) {
     reserved.cell.append_to(bytes);
 }
 
-/// Decodes reservations and the state after them. Returns `None` unless the reservations are sorted
-/// by expiry, none of them is empty, and the state supports reservations.
+/// Decodes reservations and the state that follows them. Returns `None` if the reservations are not
+/// sorted by expiry, if one of them is empty, or if the state does not support reservations.
 pub(super) fn read(bytes: &[u8]) -> Option<Cell> {
     let (count, rest) = bytes.split_at_checked(NUMBER_BYTES)?;
     let [count] = only(count)?;

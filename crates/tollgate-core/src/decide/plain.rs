@@ -1,10 +1,10 @@
-//! States of two plain numbers.
+//! States that consist of two numbers: those of fixed windows and token buckets.
 
 use super::Cell;
 use crate::algo::{fixed_window, token_bucket};
 
-/// A state of two plain numbers. It is `Copy`, and [`charge_plain`](super::charge_plain) executes
-/// charges on it.
+/// A state that consists of two numbers. The type is `Copy`, and
+/// [`charge_plain`](super::charge_plain) executes charges on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Plain {
     /// The state of a fixed window.
@@ -27,7 +27,8 @@ impl TryFrom<Cell> for Plain {
     type Error = Cell;
 
     /// # Errors
-    /// Returns `cell` itself if it is the state of another algorithm.
+    /// Returns `cell` itself if it is neither a fixed window nor a token bucket without
+    /// reservations.
     fn try_from(cell: Cell) -> Result<Self, Cell> {
         match cell {
             Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),

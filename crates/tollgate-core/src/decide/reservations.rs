@@ -1,11 +1,11 @@
-//! The step of a cell with reservations. It removes expired reservations before the algorithm's own
-//! step.
+//! Decisions on a cell with reservations. Expired reservations are removed before the algorithm
+//! decides.
 //!
-//! A reservation is a charge. Its id, position and expiry are stored with the state. A release is
-//! the algorithm's refund to that position. It moves no window and never returns more units than
-//! were charged. Reservations that expired by `now` are ignored in every reading, and are removed
-//! from the state by the next step that changes it. A reading does not depend on the time of this
-//! removal.
+//! A reservation is a charge with an expiry. Its id, position and expiry are stored with the state.
+//! A release is the algorithm's refund to that position. A release moves no window and never
+//! returns more units than were charged. Every reading ignores reservations that expired by `now`.
+//! The next operation that changes the state removes them. A reading does not depend on the time of
+//! this removal.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -55,8 +55,8 @@ impl ReservedCell {
         }
     }
 
-    /// Returns when the limit's reservation terms allow `cost` in addition to the existing
-    /// reservations.
+    /// Returns when the limit's reservation terms and [`MAX_RESERVATIONS`] allow a further
+    /// reservation of `cost` units.
     fn has_room_at(&self, cost: Cost, limit: &Limit, now: Timestamp) -> Admission {
         let Some(free) = limit.reservation_terms().at_most.checked_sub(cost.get()) else {
             return Admission::Never;
@@ -74,9 +74,9 @@ impl ReservedCell {
         admission
     }
 
-    /// Returns when a `cost` that does not fit now will fit. `fits_at` is the time without regard
-    /// to reservations. The result is earlier if reservations expire before that time and release
-    /// enough units.
+    /// Returns when a `cost` that does not fit now will fit. The parameter `fits_at` is that time
+    /// if no reservation expires. The result is earlier if reservations expire before `fits_at` and
+    /// release enough units.
     fn fits_at(&self, limit: &Limit, cost: Cost, mut fits_at: Timestamp) -> Admission {
         let mut cell = self.cell.clone();
         for reservation in &self.reservations {
@@ -95,8 +95,8 @@ impl ReservedCell {
         Admission::At(fits_at)
     }
 
-    /// Ends every reservation that expired by `now`, with the effect that the release or the charge
-    /// has at the expiry of that reservation.
+    /// Returns the cell without the reservations that expired by `now`. The units of a reservation
+    /// were released at the time of its expiry, or stay used, as its `on_expiry` says.
     fn as_of(&self, limit: &Limit, now: Timestamp) -> Cow<'_, Self> {
         let over = self.reservations.partition_point(|reservation| reservation.until <= now);
         if over == 0 {
@@ -122,7 +122,8 @@ impl ReservedCell {
         self.reservations.insert(index, reservation);
     }
 
-    /// Converts to a cell: the plain state if there are no reservations.
+    /// Converts the value to a cell. Without reservations, the result is the algorithm's plain
+    /// state.
     fn into_cell(self) -> Cell {
         if self.reservations.is_empty() { self.cell } else { Cell::Reserved(Box::new(self)) }
     }
@@ -295,10 +296,11 @@ pub(super) fn as_of(cell: Cell, limit: &Limit, now: Timestamp) -> Cell {
     }
 }
 
-/// Merges two cells of one limit and subject. Each of them can have reservations.
+/// Merges two cells of one limit and subject. Each of the cells can have reservations.
 ///
-/// A reservation that only one cell contains has perhaps already been settled in the other. It can
-/// still be settled in the result. If it is not settled, its units stay used when it expires.
+/// A reservation that only one cell contains may already have been settled in the other cell. The
+/// merged cell keeps such a reservation, so it can still be settled. If it is not settled, its
+/// units stay used when it expires.
 pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Option<Cell> {
     let part = |cell: Cell| match cell {
         Cell::Reserved(reserved) => {
@@ -347,7 +349,7 @@ fn find(
     Some((reserved, reservation))
 }
 
-/// Returns the refund of `cost` units of a reservation.
+/// Returns the operation that refunds `cost` units of a reservation.
 const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     Operation::Refund {
         cost,
@@ -357,8 +359,8 @@ const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     }
 }
 
-/// Ends an expired reservation, with the effect at the time of its expiry, and returns the released
-/// units.
+/// Applies the expiry of a reservation to `cell`, as of the time of the expiry. Returns the
+/// released units.
 fn expire(cell: &mut Cell, limit: &Limit, reservation: &Reservation) -> u64 {
     match reservation.on_expiry {
         OnExpiry::Charge => 0,

@@ -11,11 +11,12 @@ use crate::time::{MAX_EXACT, Timestamp};
 
 impl Limit {
     /// Returns the initial cell of this limit, computed from `cell`, the state of `predecessor`.
-    /// The same share of the capacity is used, rounded up to whole units. Returns `None` if nothing
-    /// was used or `cell` is not valid. Also returns `None` if one of the limits counts requests in
-    /// flight, because these keep their permits in the old counters.
+    /// The new cell uses the same share of its capacity as `cell` did, rounded up to whole units.
+    /// Returns `None` if nothing was used or `cell` is not valid. Also returns `None` if one of the
+    /// limits counts requests in flight, because those requests keep their permits in the old
+    /// counters.
     ///
-    /// A fixed window ends when the old window would have ended, and never later than a window that
+    /// A fixed window ends when the old window would have ended, but never later than a window that
     /// opens now. For other algorithms, the units count as charged at `now`.
     #[must_use]
     pub fn scaled(&self, cell: &Cell, predecessor: &Self, now: Timestamp) -> Option<Cell> {

@@ -1,10 +1,10 @@
-//! The storage of a subject's bytes: a short encoding is stored in place, a longer one in a box.
+//! The storage of a subject's bytes. A short encoding is stored in place, a longer one in a box.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The most bytes that are stored in place. They are enough for a hashed credential or an IPv4
-/// address, with the name of the dimension. Together with their length they take five machine
+/// The largest number of bytes that are stored in place. A hashed credential or an IPv4 address
+/// fits, together with the name of its dimension. The bytes and their length take five machine
 /// words.
 pub(super) const IN_PLACE: usize = 38;
 

@@ -1,16 +1,16 @@
-//! The text form of subjects and hashes, for the names that stores use.
+//! The text form of subjects and hashes, which stores use in the names of their keys.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use super::{HASH, KeyedHash, Stored, Subject, Value};
 
-/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`, `name~` for a name without a
-/// value, and `name#` with hexadecimal digits for a hash.
+/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`. A name without a value is
+/// written as `name~`, and a hash as `name#` with hexadecimal digits.
 ///
-/// In names and values only letters, digits and the bytes in `kept` stay unchanged; every other
-/// byte becomes `%` and two hexadecimal digits. Two different subjects have different texts, as
-/// long as `kept` contains none of `%`, `,`, `=`, `~` and `#`.
+/// In names and values only letters, digits and the bytes in `kept` stay unchanged. Every other
+/// byte becomes `%` and two hexadecimal digits. Two different subjects have different texts if
+/// `kept` contains none of `%`, `,`, `=`, `~` and `#`.
 pub fn push_subject(out: &mut String, subject: &Subject, kept: &[u8]) {
     for (index, (name, value)) in subject.pairs().enumerate() {
         if index > 0 {
@@ -95,7 +95,7 @@ fn hashed(text: &str) -> Option<[u8; HASH]> {
 
 fn byte_of(high: u8, low: u8) -> Option<u8> {
     let digit = |byte| char::from(byte).to_digit(16);
-    // Two digits are one byte.
+    // Two hexadecimal digits encode one byte.
     digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
 }
 

@@ -1,5 +1,5 @@
-//! Trials of a limit on real traffic: a candidate, which is evaluated and never refuses, or
-//! enforcement for a share of the subjects.
+//! Trials of a limit on real traffic. A candidate is evaluated and never refuses. Alternatively,
+//! the limit itself is enforced only for a share of the subjects.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -9,18 +9,18 @@ use crate::key::{KeyedHash, Subject};
 use crate::percent::Percent;
 use crate::time::MAX_EXACT;
 
-/// The prefix of the input of the hashes that select enforced subjects. It separates these hashes
-/// from the hashes of values, which use the same key.
+/// The prefix of the input of the hashes that select enforced subjects. With this prefix, these
+/// hashes differ from the hashes of values, which use the same key.
 const CHOICE: &[u8] = b"enforce";
 
 impl Limit {
     /// Sets a candidate: a second definition that is evaluated on the same requests, has its own
     /// counters, and never refuses. A limit that an override replaces has no candidate.
     ///
-    /// The candidate copies the reservation terms, and the overdraft if its algorithm allows one,
-    /// so set the terms before the candidate. Its counters belong to its exact definition. A
-    /// changed candidate starts with empty counters and is never compared by the counters of an
-    /// earlier candidate.
+    /// The candidate copies the reservation terms of this limit, and the overdraft if its algorithm
+    /// allows one. Set the reservation terms before the candidate. The counters of a candidate
+    /// belong to its exact definition: a changed candidate starts with empty counters and never
+    /// reads those of an earlier candidate.
     #[must_use]
     pub fn with_candidate(mut self, algorithm: Algorithm) -> Self {
         let generation = Generation::of_candidate(&algorithm);
@@ -44,7 +44,7 @@ impl Limit {
     }
 
     /// Sets the share of subjects for which the limit is enforced. The default is all subjects. For
-    /// the other subjects the limit is counted and evaluated and never refuses.
+    /// other subjects, the limit counts and evaluates charges, but never refuses them.
     #[must_use]
     pub const fn with_enforced(mut self, enforced: Percent) -> Self {
         self.enforced = enforced;
@@ -57,16 +57,16 @@ impl Limit {
         self.enforced
     }
 
-    /// Returns whether the limit is enforced for every subject and has no candidate.
+    /// Returns whether the limit has no candidate and is enforced for every subject.
     #[must_use]
     pub fn is_enforced_alone(&self) -> bool {
         self.enforced == Percent::ALL && self.candidate.is_none()
     }
 
     /// Returns whether the limit is enforced for `subject`. The result is the same on every node
-    /// with this `key`, and a subject that is included stays included under every larger
-    /// percentage. The result does not depend on the limit: two limits that count the same subjects
-    /// and have the same percentage are enforced for the same subjects.
+    /// with this `key`. A subject that is included in a percentage is also included in every larger
+    /// percentage. Two limits that count the same subjects and have the same percentage are
+    /// enforced for the same subjects.
     #[must_use]
     pub fn enforces(&self, subject: &Subject, key: &dyn KeyedHash) -> bool {
         if self.enforced == Percent::ALL || self.enforced == Percent::NONE {

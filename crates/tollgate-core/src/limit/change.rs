@@ -7,7 +7,7 @@ use super::{Algorithm, Limit, fnv_1a, fnv_1a_from};
 use crate::algo::Anchor;
 use crate::time::Millis;
 
-/// The treatment of a limit's counters when its definition changes.
+/// What happens to a limit's counters when the definition of the limit changes.
 ///
 /// The definition alone determines which counters are used. Nodes that received a change agree
 /// without communication, and nodes that have not received it yet continue with the old counters.
@@ -34,13 +34,13 @@ pub enum OnChange {
     Scale,
 }
 
-/// A number that identifies the definitions of a limit that share counters. It is the same on every
-/// node and is displayed as eight hexadecimal digits.
+/// A number that identifies the definitions of a limit that share counters. The number is the same
+/// on every node, and is displayed as eight hexadecimal digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Generation(u32);
 
 impl Limit {
-    /// Sets how counters continue when the current definition changes.
+    /// Sets what happens to the counters when the current definition changes.
     ///
     /// If this method is not called, the name alone identifies the counters, which suits limits
     /// that never change.
@@ -55,7 +55,8 @@ impl Limit {
         self.generation = generation;
         self.state_digest = match generation {
             None => self.name_digest,
-            // No name contains this byte, so the digests of two limits never coincide.
+            // No name contains this byte, so the digest of a name and a generation is never the
+            // digest of a name.
             Some(Generation(number)) => {
                 fnv_1a_from(fnv_1a_from(self.name_digest, b"~"), &number.to_be_bytes())
             }
@@ -64,7 +65,7 @@ impl Limit {
     }
 
     /// Returns this limit as the replacement of `old`. Fixed windows of `old` that are still open
-    /// can be longer than the windows of this limit. They end at their original time and are not
+    /// can be longer than the windows of this limit. Such a window keeps its end, and is not
     /// discarded as state from too far in the future.
     #[must_use]
     pub fn replacing(mut self, old: &Self) -> Self {
@@ -79,8 +80,8 @@ impl Limit {
 }
 
 impl Generation {
-    /// Returns the generation of `algorithm`; `None` if the limit's name alone identifies its
-    /// counters.
+    /// Returns the generation of a limit with `algorithm`. Returns `None` if the name of the limit
+    /// is enough to identify its counters.
     pub(super) fn of(algorithm: &Algorithm, on_change: OnChange) -> Option<Self> {
         let definition = match on_change {
             OnChange::Keep => grain(algorithm)?,
@@ -102,7 +103,7 @@ impl Generation {
         Self((hash ^ hash >> 32 ^ hash >> 64 ^ hash >> 96) as u32)
     }
 
-    /// Returns the number.
+    /// Returns the generation as a number.
     #[must_use]
     pub const fn get(self) -> u32 {
         self.0
@@ -115,9 +116,9 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Returns the numbers that define the meaning of the numbers in a limit's state, such as the
-/// length of a block. Returns `None` for a fixed window, the common case: its state contains plain
-/// units and times and needs no generation.
+/// Returns the numbers of a definition that give the stored numbers their meaning, such as the
+/// length of a block. Returns `None` for a fixed window, the common case. Its state contains plain
+/// units and times, and needs no generation.
 fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     let grain = match algorithm {
         Algorithm::FixedWindow(_) => return None,
@@ -151,7 +152,7 @@ fn definition(algorithm: &Algorithm) -> [u64; 5] {
     [kind(algorithm), quota, window.get(), third, 1]
 }
 
-/// Returns a stable number for each algorithm.
+/// Returns a number that identifies the algorithm and never changes.
 const fn kind(algorithm: &Algorithm) -> u64 {
     match algorithm {
         Algorithm::FixedWindow(_) => 1,

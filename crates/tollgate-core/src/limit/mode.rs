@@ -11,20 +11,21 @@ pub enum LimitMode {
     /// The store decides each charge separately.
     #[default]
     Exact,
-    /// Nodes decide charges from units that they charged in advance with a quota lease. This needs
-    /// a store wrapper that supports quota leases. Without such a wrapper, the store decides each
-    /// charge as with [`Exact`](Self::Exact).
+    /// Nodes decide charges from units that they charged in advance with a quota lease. This mode
+    /// needs a store wrapper that supports quota leases. Without such a wrapper, the store decides
+    /// each charge as with [`Exact`](Self::Exact).
     Leased,
 }
 
-/// The time span in which units that were charged in advance at one [`ChargePosition`] can be used.
-/// Within the span, the state is the same as if each unit had been charged when it is used.
+/// The time span in which a lease can spend the units that it charged in advance at one
+/// [`ChargePosition`]. Within the span, the state is the same as if each unit had been charged when
+/// it is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseSpan {
-    /// The start. At earlier times, state of the position is treated as missing.
+    /// The start. A decision at an earlier time treats state of this position as missing.
     pub from: Timestamp,
-    /// The end, exclusive. From this time on, charges are counted at another [`ChargePosition`],
-    /// that is, in another window or block.
+    /// The end, exclusive. From this time on, charges are counted at another [`ChargePosition`], in
+    /// a later window or block.
     pub until: Timestamp,
 }
 
@@ -39,15 +40,15 @@ impl LeaseSpan {
 impl Limit {
     /// Sets the way in which charges are decided.
     ///
-    /// Units can be charged in advance if the exact time of a charge within its window or block
-    /// does not affect the limit. The limit's state is then the same whenever the units are used
-    /// within that window or block.
+    /// A limit can be leased if the exact time of a charge within its window or block does not
+    /// affect its state. The state is then the same whenever a unit is used within that window or
+    /// block.
     ///
     /// # Errors
     /// [`LimitError::NotLeasable`] for a token bucket, which would refill before the units are
     /// used; for a sliding log and a concurrency limit, which store each charge separately; and for
     /// a two-bucket estimate, which changes every millisecond. [`LimitError::LeasedCountsRefusals`]
-    /// for a limit that counts refusals: the store must receive each of them.
+    /// for a limit that counts refusals, because the store must receive every refusal.
     pub fn with_mode(mut self, mode: LimitMode) -> Result<Self, LimitError> {
         if mode == LimitMode::Leased {
             if let Some(because) = self.algorithm.not_leasable() {
@@ -61,7 +62,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// Returns how charges are decided.
+    /// Returns whether the store decides each charge, or nodes decide charges with quota leases.
     #[inline]
     #[must_use]
     pub const fn mode(&self) -> LimitMode {
@@ -100,7 +101,8 @@ impl Limit {
 }
 
 impl Algorithm {
-    /// Returns why units of the limit cannot be charged in advance; `None` if they can.
+    /// Returns the reason why units of the limit cannot be charged in advance. Returns `None` if
+    /// they can.
     pub(super) const fn not_leasable(&self) -> Option<&'static str> {
         match self {
             Self::FixedWindow(_) | Self::SlidingWindow(_) => None,

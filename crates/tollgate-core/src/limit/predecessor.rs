@@ -1,4 +1,4 @@
-//! Limits that take over the usage of the limit that they replace, in proportion to the capacities.
+//! Limits that replace another limit and take over its usage, in proportion to the capacities.
 
 use alloc::sync::Arc;
 
@@ -13,8 +13,8 @@ pub(super) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the predecessor with another quota, for a subject that had this quota before the
-    /// replacement too.
+    /// Returns the predecessor with the quota and the burst of one subject. The subject had the
+    /// same quota before the replacement.
     pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let limit = Arc::new(self.limit.with_quota(quota, burst)?);
         Ok(Self { limit, until: self.until })
@@ -23,15 +23,15 @@ impl Predecessor {
 
 impl Limit {
     /// Returns this limit as the successor of `old` from `now` on, if both have the same name. With
-    /// [`OnChange::Scale`] this limit takes over the usage of `old`. Otherwise it takes over
-    /// nothing.
+    /// [`OnChange::Scale`], this limit takes over the usage of `old`. With another setting, this
+    /// limit takes over nothing.
     #[must_use]
     pub fn with_predecessor(mut self, old: &Self, now: Timestamp) -> Self {
         if self.on_change != OnChange::Scale || self.name != old.name {
             return self;
         }
         self.predecessor = if self.state_digest == old.state_digest {
-            // The policy was reloaded, but this limit did not change.
+            // A reload of the policy left this limit unchanged.
             old.predecessor.clone()
         } else {
             let until = now.after(old.window()).after(old.skew_tolerance());
@@ -41,7 +41,8 @@ impl Limit {
         self
     }
 
-    /// Returns the replaced limit if this limit still takes over its usage at `now`.
+    /// Returns the limit that this limit replaced, if this limit still takes over its usage at
+    /// `now`.
     #[inline]
     #[must_use]
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {

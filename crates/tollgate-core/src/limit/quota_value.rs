@@ -1,4 +1,4 @@
-//! Limits whose quota depends on a value of the request, such as the plan of a client.
+//! Limits with a quota that depends on a value of the request, such as the plan of a client.
 
 use alloc::format;
 use alloc::sync::Arc;
@@ -9,13 +9,14 @@ use crate::algo::{FixedWindow, Schedule};
 /// The prefix of the [`quota_value`](Limit::quota_value) of a limit with a tenant's own quota.
 const TENANT_VALUE: &str = "tenant:";
 
-/// The character that separates the quota of a tenant from the tenant's burst.
+/// The character between the quota and the burst in the [`quota_value`](Limit::quota_value) of a
+/// tenant.
 const TENANT_VALUE_MARK: char = '/';
 
 impl Limit {
-    /// Returns the limit with the quota for requests that have `value`, and with the same counters,
-    /// as [`with_quota`](Self::with_quota) does. The result is enforced for the same subjects as
-    /// this limit.
+    /// Returns the limit with the quota and burst for requests that have `value`. Like
+    /// [`with_quota`](Self::with_quota), the method keeps the counters. The result is enforced for
+    /// the same subjects as this limit.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -40,9 +41,9 @@ impl Limit {
         Some(self.clone().with_algorithm(Algorithm::FixedWindow(window), self.reservation))
     }
 
-    /// Returns the limit with a tenant's own quota, and the same counters, as
-    /// [`with_quota`](Self::with_quota) does. The result is enforced for the same subjects as this
-    /// limit.
+    /// Returns the limit with a tenant's own quota and burst. Like
+    /// [`with_quota`](Self::with_quota), the method keeps the counters. The result is enforced for
+    /// the same subjects as this limit.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.

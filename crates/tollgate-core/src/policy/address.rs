@@ -5,8 +5,8 @@
 //! first address that does not belong to a trusted proxy. A client can forge everything to the left
 //! of that address.
 //!
-//! This module uses no library, because the core has no dependencies. The crate `ipnet` would
-//! replace the network type, 110 of 320 lines.
+//! This module uses no library, because the core has no dependencies. The crate `ipnet` could
+//! replace only the type [`Network`], which is 110 of 320 lines.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -14,7 +14,7 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::attributes::{Headers, RequestAttributes};
 
-/// The most forwarding steps that are followed.
+/// The largest number of proxies that are followed back to a client.
 pub const MAX_HOPS: usize = 32;
 
 /// The header that the trusted proxies write.
@@ -39,8 +39,8 @@ pub struct Forwarding {
     pub hops: Option<usize>,
 }
 
-/// A network of IP addresses: an address and the number of leading bits that all addresses of the
-/// network share.
+/// A network of IP addresses: an address, and the number of leading bits that are the same in all
+/// addresses of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Network {
     address: IpAddr,
@@ -57,7 +57,7 @@ pub enum NetworkError {
     /// The text is an IPv4-mapped IPv6 address with a prefix below 96. Such a network would include
     /// all of IPv4.
     Mapped,
-    /// Bits after the prefix are set, so the network is ambiguous.
+    /// Bits after the prefix are set, so it is unclear which network is meant.
     HostBits,
 }
 
@@ -173,8 +173,8 @@ impl Forwarding {
             if !self.trusted.iter().any(|network| network.contains(nearest)) {
                 break;
             }
-            // An invalid address ends the search. The result is then the address of the last proxy
-            // that was found.
+            // An invalid address ends the search. The result is then the last address before it,
+            // which belongs to a trusted proxy.
             let Some(address) = told.next_from_the_right() else { break };
             nearest = address;
         }
@@ -197,7 +197,8 @@ impl<'a> ForwardedHops<'a> {
             AddressHeader::XForwardedFor => "x-forwarded-for",
             AddressHeader::Forwarded => "forwarded",
         };
-        // Counts all field lines, to begin with the last one. Clients can forge the first lines.
+        // All field lines are counted, because the list is read from the last line. Clients can
+        // forge the first lines.
         let fields_left = (0..).take_while(|index| headers.value(name, *index).is_some()).count();
         Self { headers, header, name, fields_left, field: b"" }
     }
@@ -227,8 +228,8 @@ impl<'a> ForwardedHops<'a> {
     }
 }
 
-/// Returns the value of `for` in an element of `Forwarded`. If there are several, returns the last
-/// one, because it is the nearest.
+/// Returns the value of `for` in an element of `Forwarded`. If the element has several, returns the
+/// last one, which the nearest proxy wrote.
 fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     let mut rest = element;
     while !rest.is_empty() {
@@ -243,17 +244,17 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Returns the bytes before and after `index`. If `index` is `None`, returns an empty slice and the
-/// whole field.
+/// Divides `field` at `index` into the bytes before and the bytes after. If `index` is `None`,
+/// returns an empty slice and the whole field.
 fn split_off(field: &[u8], index: Option<usize>) -> (&[u8], &[u8]) {
     index.map_or((b"", field), |index| (&field[..index], &field[index + 1..]))
 }
 
 /// Returns the index of the last `separator` that is not inside quotes.
 ///
-/// The function reads from the right, as the list is read. If a client opens a quote and never
-/// closes it, that quote is to the left of the elements that proxies appended, and so cannot
-/// include them.
+/// The function reads from the right, in the direction in which the list is read. If a client opens
+/// a quote and never closes it, the quote is to the left of the elements that proxies appended.
+/// Such a quote therefore cannot include those elements.
 fn last_unquoted(field: &[u8], separator: u8) -> Option<usize> {
     let mut quoted = false;
     for (index, byte) in field.iter().enumerate().rev() {

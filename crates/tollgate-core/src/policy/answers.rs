@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::rule::OnFailure;
 use crate::refusal::RefusalSettings;
 
-/// A set of header fields that report the status of a limit to a client.
+/// A set of response header fields that report the status of a limit to a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeaderProfile {
     /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
@@ -24,7 +24,8 @@ pub enum HeaderProfile {
 /// The settings of responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResponseSettings {
-    /// The header profiles to send. Every limited response has the fields of all of them.
+    /// The header profiles to send. A response to a limited request has the fields of all these
+    /// profiles.
     pub headers: Vec<HeaderProfile>,
     /// The status codes of the service after which the charge is refunded.
     pub refund_statuses: Vec<u16>,
@@ -35,10 +36,10 @@ pub struct ResponseSettings {
     /// The response to a refused request, unless the limit that refused or a matching rule has its
     /// own response.
     pub refusal: Option<Arc<RefusalSettings>>,
-    /// The path at which a client reads the status of all its limits, if there is such a path.
-    /// Requests to this path are never charged. The default is no path.
+    /// The path at which a client reads the status of all its limits. Requests to this path are
+    /// never charged. The default is `None`: there is no such path.
     pub status_path: Option<Box<str>>,
-    /// The fallback, while the store does not answer, for charges that do not come from a rule.
+    /// The fallback for charges that do not come from a rule, while the store does not answer.
     pub on_failure: OnFailure,
 }
 

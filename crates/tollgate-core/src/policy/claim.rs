@@ -1,17 +1,18 @@
-//! The interface for reading claims of tokens.
+//! The interface for reading the claims of tokens, such as JSON web tokens.
 
 use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-/// Reads claims out of tokens. This crate verifies no signatures; implementations of the trait can.
+/// Reads claims out of tokens. This crate does not verify signatures. An implementation of the
+/// trait can verify them.
 pub trait ClaimReader: fmt::Debug + Send + Sync {
-    /// Returns the claim at a path of names, or `None` if the token is not accepted or has no such
-    /// claim. An implementation must bound the length of the value.
+    /// Returns the claim at the nested member names in `path`. Returns `None` if the token is not
+    /// accepted or has no such claim. An implementation must bound the length of the value.
     fn claim(&self, token: &[u8], path: &[Box<str>]) -> Option<String>;
 
-    /// Returns whether the reader verifies tokens, so it does not accept tokens that a client made
-    /// itself.
+    /// Returns whether the reader verifies tokens. A reader that verifies tokens does not accept a
+    /// token that a client made itself.
     fn is_verified(&self) -> bool;
 
     /// Returns a description of the accepted tokens, without secrets.

@@ -6,18 +6,19 @@ use super::matching::{Matched, Mismatch, RequestMatch};
 use super::subject::attribute_of;
 use crate::attributes::RequestAttributes;
 
-/// The conditions that are evaluated.
+/// Which conditions of a rule are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
     /// All conditions, for one request.
     Request,
-    /// Only the conditions about the client, for the status of its limits. The client can later
-    /// send requests with any method, path and query.
+    /// Only the conditions about the client, to find the limits that its status contains. The
+    /// method, the path and the query are not evaluated, because the client can later send requests
+    /// with other ones.
     Caller,
 }
 
-/// Whether a request meets a condition. The order of the variants makes the minimum of several
-/// results the result of "all", and the maximum the result of "any".
+/// Whether a request meets a condition. The variants are ordered: if all of several conditions must
+/// be met, the result is the minimum of their results, and if any of them is enough, the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     No,
@@ -37,8 +38,9 @@ impl Met {
 }
 
 impl Policy {
-    /// Checks all conditions except those on the method, the path and the query. `matched` already
-    /// meets these.
+    /// Checks the conditions of a rule except those on the method, the path and the query. With
+    /// [`Scope::Request`], the caller of this function has already checked those three. With
+    /// [`Scope::Caller`], the expression in `when` is not checked either.
     pub(super) fn check_conditions(
         &self,
         conditions: &RequestMatch,
@@ -60,7 +62,7 @@ impl Policy {
         }
     }
 
-    /// Checks the conditions about the client that are not nested.
+    /// Checks the conditions about the client. Does not check the sets in `any` and `not`.
     fn check_flat(
         &self,
         conditions: &RequestMatch,
@@ -80,7 +82,7 @@ impl Policy {
         }
     }
 
-    /// Checks the expression of `when`, if there is one.
+    /// Checks the expression in `when`, if the conditions have an expression.
     fn check_when(
         &self,
         conditions: &RequestMatch,
@@ -100,7 +102,8 @@ impl Policy {
         }
     }
 
-    /// Evaluates nested conditions. Their depth is bounded by [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH).
+    /// Evaluates one set of conditions in `any` or `not`, with the sets inside it.
+    /// [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH) bounds their depth.
     fn evaluate(
         &self,
         conditions: &RequestMatch,

@@ -1,5 +1,5 @@
-//! The normal form of credentials and cookies. Different spellings that services treat as equal
-//! share one counter.
+//! The normal form of credentials and cookies. Spellings that services treat as equal have the same
+//! normal form and therefore share one counter.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -12,12 +12,12 @@ use crate::attributes::Headers;
 /// section 11).
 const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 
-/// Returns a credential in its normal form: `Bearer x`, `token x` and `x` are equal. For other
-/// schemes the name in lower case is part of the credential. White space after a scheme becomes one
-/// space.
+/// Returns a credential in its normal form. `Bearer x`, `token x` and `x` have the same normal
+/// form. For other schemes, the name of the scheme in lower case is part of the credential. White
+/// space after the name of a scheme becomes one space.
 ///
 /// # Errors
-/// [`Ambiguity::Malformed`] if services differ on the end of the credential.
+/// [`Ambiguity::Malformed`] if services differ on where the credential ends.
 pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, Ambiguity> {
     let value = value.trim_ascii();
     let (scheme, rest) = split_word(value);
@@ -38,7 +38,7 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
 }
 
-/// Returns the first word, and the rest after the following white space.
+/// Divides the text into its first word and the rest. The white space between them is dropped.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
@@ -46,22 +46,23 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
 }
 
 /// Returns whether the text is strict base64. Bytes that lenient decoders skip are rejected,
-/// because each of them would create another credential.
+/// because with each such byte a client could spell the same credential differently.
 fn is_base64(text: &[u8]) -> bool {
     let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
     digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
 }
 
-/// Returns whether the text consists of parameters such as `username="a b", realm="c"`, and not of
-/// a single token.
+/// Returns whether the text consists of parameters such as `username="a b", realm="c"`. A single
+/// token is not a parameter.
 fn has_parameters(text: &[u8]) -> bool {
     let (first, _) = split_word(text);
     let value = first.iter().position(|byte| *byte == b'=').map_or(&b""[..], |at| &first[at..]);
     value.iter().any(|byte| *byte != b'=')
 }
 
-/// Joins the words with one space between two words, and converts the first word to lower case.
+/// Joins a scheme and the words of `rest` with single spaces, and converts the scheme to lower
+/// case.
 fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(scheme.len() + 1 + rest.len());
     joined.extend(scheme.iter().map(u8::to_ascii_lowercase));

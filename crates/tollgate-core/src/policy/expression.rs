@@ -1,8 +1,8 @@
-//! Expressions about a request: conditions, and texts that can be a subject.
+//! Expressions about a request: conditions, and texts that can be the value of a subject.
 //!
 //! A policy file contains expressions in a subset of the Common Expression Language (CEL). This
-//! module defines their compiled form. Its evaluation cannot fail and contains no loops. An
-//! attribute that the request lacks is an empty text.
+//! module defines their compiled form. The evaluation of a compiled expression cannot fail and
+//! contains no loops. If the request lacks an attribute, the attribute is an empty text.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -44,7 +44,7 @@ pub enum Text {
     Of(Attribute),
     /// The concatenation of all texts.
     Joined(Vec<Self>),
-    /// The first text if the condition is met, otherwise the second.
+    /// The first text if the condition is met, otherwise the second text.
     Chosen(Box<(Condition, Self, Self)>),
 }
 
@@ -61,12 +61,12 @@ pub enum Attribute {
     Host,
     /// The client's address.
     Address,
-    /// The value of the header field with this name, in lower case. A field that occurs more than
-    /// once counts as missing.
+    /// The value of the header field with this name. The name is in lower case. A field that occurs
+    /// more than once counts as missing.
     Header(Box<str>),
-    /// A parameter of the query, decoded.
+    /// The decoded value of the query parameter with this name.
     Parameter(Box<str>),
-    /// A cookie, decoded.
+    /// The decoded value of the cookie with this name.
     Cookie(Box<str>),
     /// The value of the dimension with this index in the policy's dimensions.
     Dimension(usize),
@@ -153,12 +153,12 @@ impl Text {
     }
 }
 
-/// The longest part, in bytes, for which [`contains`] compares the part at every position of the
-/// text. It searches for a longer part with another algorithm.
+/// The longest search text, in bytes, that [`contains`] compares at every position. For a longer
+/// search text, [`contains`] uses another algorithm.
 const SHORT_PART: usize = 16;
 
-/// Returns whether `text` contains `part`. Both can be long and come from the client, so the time is
-/// linear in their lengths.
+/// Returns whether `text` contains `part`. Both can be long and come from the client, so the
+/// function takes time linear in their lengths.
 fn contains(text: &[u8], part: &[u8]) -> bool {
     if part.len() <= SHORT_PART {
         return part.is_empty() || text.windows(part.len()).any(|window| window == part);
@@ -181,8 +181,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     false
 }
 
-/// Returns, for each prefix of `part`, the length of the longest proper prefix of it that is also
-/// its suffix.
+/// Returns, for each prefix of `part`, the length of its longest border: the longest proper prefix
+/// of the prefix that is also a suffix of the prefix.
 fn borders(part: &[u8]) -> Vec<usize> {
     let mut borders = alloc::vec![0; part.len()];
     let mut border = 0;

@@ -1,4 +1,4 @@
-//! The requested host in the form that policies use.
+//! The normal form of the requested host, which policies use.
 
 use alloc::string::String;
 

@@ -7,21 +7,22 @@ use alloc::vec::Vec;
 use super::path::{NormalPath, PathPattern};
 use super::rule::Rule;
 
-/// An index of the rules by method and by the first byte of the path. It excludes the rules that
-/// cannot match a request because its method or the first byte of its path differs. A request is
-/// therefore compared with only a few rules of many.
+/// An index of the rules by method and by the first byte of the path. The index excludes the rules
+/// that cannot match a request, because they name another method or another first byte. A request
+/// is therefore compared with only a few of many rules.
 ///
-/// A set of rules is a row of bits, one bit for each rule, in the order of the rules.
+/// The index stores sets of rules. A set is a row of bits: one bit for each rule, in the order of
+/// the rules.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RuleIndex {
     /// The number of 64-bit words in a row.
     words: usize,
-    /// The methods that rules name, in capitals. `by_method` has one row for each of them, and a
-    /// last row for all other methods.
+    /// The methods that rules name, in capitals. `by_method` has one row for each of these methods,
+    /// and a last row for all other methods.
     methods: Vec<Box<str>>,
     by_method: Vec<u64>,
-    /// The first bytes of paths that rules name. `by_byte` has one row for each of them, and a last
-    /// row for all other paths.
+    /// The first bytes of the paths that rules name. `by_byte` has one row for each of these bytes,
+    /// and a last row for all other paths.
     bytes: Vec<u8>,
     by_byte: Vec<u64>,
 }
@@ -70,12 +71,13 @@ impl RuleIndex {
 
 /// An iterator over the indices of the rules that can match.
 pub(super) struct Candidates<'i> {
-    /// The words of both rows that are not read yet.
+    /// The words of the method's row that are not read yet. `by_byte` has those of the path's row.
     by_method: &'i [u64],
     by_byte: &'i [u64],
-    /// The index of the rule of the first bit in these words.
+    /// The index of the rule that the first unread bit represents.
     start: usize,
-    /// The bits of the current word that are not read yet.
+    /// The bits of the current word that are not read yet. A rule can match if its bit is set in
+    /// both rows.
     bits: u64,
 }
 
@@ -99,8 +101,8 @@ impl Iterator for Candidates<'_> {
 /// The number of bits in a word.
 const BITS: usize = u64::BITS as usize;
 
-/// Returns `count` rows. Each row contains the rules for which `is_in` returns true with the number
-/// of the row.
+/// Returns `count` rows. The row with the number n contains the rules for which `is_in(rule, n)`
+/// returns true.
 fn rows(rules: &[Rule], count: usize, is_in: impl Fn(&Rule, usize) -> bool) -> Vec<u64> {
     let words = rules.len().div_ceil(BITS);
     let mut rows = vec![0; count * words];
@@ -127,8 +129,8 @@ mod tests {
     const PATTERNS: [&str; 9] =
         ["/", "/**", "/*", "/{id}/b", "/a", "/a/**", "/search/**", "/b", "/\u{e9}"];
 
-    /// Creates rules with every pair of a method and a pattern, and rules with neither. The number
-    /// of rules needs more than two words in each row.
+    /// Creates a rule for every pair of a method and a pattern, and rules without a method and a
+    /// pattern. With so many rules, each row needs more than two words.
     fn policy(case: PathCase) -> Policy {
         let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PURGE"]];
         let mut matches = Vec::new();

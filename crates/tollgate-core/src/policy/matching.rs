@@ -17,19 +17,19 @@ use crate::attributes::RequestAttributes;
 /// The deepest nesting of conditions in `not` and `any`.
 pub const MAX_CONDITION_DEPTH: usize = 4;
 
-/// Conditions that must all be met. If a condition has several values, one of them is enough. An
-/// empty set of conditions matches every request.
+/// Conditions on a request that must all be met. If a condition has several values, one of the
+/// values is enough. An empty set of conditions matches every request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestMatch {
-    /// Methods in capitals, which are compared without regard to case.
+    /// Methods in capitals. The comparison with the method of a request ignores case.
     pub methods: Vec<Box<str>>,
     /// Path patterns.
     pub paths: Vec<PathPattern>,
     /// Hosts, in lower case and without a port. `*.example.com` matches every name below
     /// `example.com`.
     pub hosts: Vec<Box<str>>,
-    /// Networks, of which one must contain the client's address. A client without an address is in
-    /// none of them.
+    /// Lists of networks. One of them must contain the client's address. If the address is unknown,
+    /// the condition is not met.
     pub networks: Vec<Arc<NetworkList>>,
     /// Headers that must be present.
     pub headers: Vec<ValueMatch>,
@@ -90,12 +90,13 @@ pub enum Mismatch {
     Not(usize),
 }
 
-/// A rule that a request matches, and the request. The values of dimensions are read from it.
+/// A rule that a request matches, with the parts of the request from which dimensions read their
+/// values.
 pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
     pub(super) path: &'a NormalPath<'a>,
-    /// The ambiguity of the first ambiguous value that was read.
+    /// The ambiguity of the first value that was read and found ambiguous.
     pub(super) ambiguity: &'a Cell<Option<Ambiguity>>,
 }
 
@@ -141,13 +142,14 @@ impl RequestMatch {
         self.any.iter_mut().chain(&mut self.not).for_each(Self::ignore_path_case);
     }
 
-    /// Returns whether a condition is, or can be, about the method, the path or the query.
+    /// Returns whether the conditions can depend on the method, the path or the query. An
+    /// expression in `when` always counts as such a condition.
     pub(super) fn is_about_operation(&self) -> bool {
         let is_empty = self.methods.is_empty() && self.paths.is_empty() && self.query.is_empty();
         !(is_empty && self.when.is_none())
     }
 
-    /// Checks the conditions on the query.
+    /// Checks the conditions on parameters of the query.
     pub(super) fn check_query(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
         match self.query.iter().position(|wanted| !wanted.fits_query(attributes)) {
             Some(index) => Err(Mismatch::Query(index)),
@@ -155,8 +157,8 @@ impl RequestMatch {
         }
     }
 
-    /// Checks the conditions about the client: hosts, networks, headers and cookies. Does not check
-    /// the method, the path and the query.
+    /// Checks the conditions on hosts, networks, headers and cookies. These describe the client,
+    /// unlike the method, the path and the query, which this function does not check.
     pub(super) fn check_caller(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -196,8 +198,8 @@ impl RequestMatch {
         self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }
 
-    /// Returns the pattern that matches the path. Returns `None` if no pattern matches, and
-    /// `Some(None)` if there are no patterns.
+    /// Returns the first pattern that matches the path. Returns `None` if no pattern matches, and
+    /// `Some(None)` if the conditions contain no patterns.
     pub(super) fn pattern(&self, path: &NormalPath<'_>) -> Option<Option<&PathPattern>> {
         if self.paths.is_empty() {
             return Some(None);
@@ -206,7 +208,7 @@ impl RequestMatch {
     }
 }
 
-/// Returns whether all dimensions in the condition are below `dimensions`.
+/// Returns whether all indices of dimensions in the condition are below `dimensions`.
 fn refers_below(condition: &Condition, dimensions: usize) -> bool {
     let mut is_below = true;
     condition.attributes(&mut |attribute| {

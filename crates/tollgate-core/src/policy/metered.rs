@@ -16,7 +16,7 @@ use crate::time::Millis;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MeteredLimit {
     /// Index into [`Policy::limits`](super::Policy::limits). The rule must use this limit. If a
-    /// request does not specify an amount, the rule's cost on this limit is reserved.
+    /// request does not specify the units to reserve, the rule's cost on this limit is reserved.
     pub limit: usize,
     /// The way in which the cost is measured.
     pub meter: Arc<Meter>,
@@ -33,8 +33,8 @@ pub enum Meter {
         /// The field's name in lower case.
         field: Box<str>,
     },
-    /// The cost is the integer at a pointer in the JSON body. In a stream of server-sent events,
-    /// the last event with such a value counts.
+    /// The cost is the integer at a pointer in the JSON body. If the body is a stream of
+    /// server-sent events, the last event with an integer at the pointer counts.
     Json {
         /// The pointer to the value in the body.
         pointer: JsonPointer,
@@ -55,15 +55,15 @@ pub enum Meter {
 /// The way in which a request determines the units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationAmount {
-    /// The place of the number in the request.
+    /// The part of the request that contains the number.
     pub source: ReservationSource,
-    /// The fewest units to reserve, whatever the request contains.
+    /// The smallest number of units to reserve, even if the request asks for fewer.
     pub at_least: Option<Cost>,
-    /// The most units to reserve, whatever the request contains.
+    /// The largest number of units to reserve, even if the request asks for more.
     pub at_most: Option<Cost>,
 }
 
-/// The place in a request that contains the number of units to reserve.
+/// The part of a request that contains the number of units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReservationSource {
     /// The integer in a header field.
@@ -85,12 +85,12 @@ pub struct Estimate {
     pub meter: Arc<Meter>,
     /// The reserved units.
     pub reserved: Cost,
-    /// The conditions under which the units are charged, by the status of the response.
+    /// The statuses of the response for which the units are charged.
     pub terms: ResponseTerms,
 }
 
-/// Empty lists of estimates. The next plan reuses their memory. Their number is at most the number
-/// of metered limits of a rule.
+/// Empty lists of estimates, kept to reuse their memory in the next plan. The number of lists is at
+/// most the number of metered limits of a rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spare(Vec<Vec<Estimate>>);
 
@@ -99,7 +99,7 @@ impl Spare {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Stores the list `estimates` to reuse its memory, if it has allocated any.
+    /// Keeps the list `estimates` to reuse its memory, if the list has allocated memory.
     pub(super) fn give(&mut self, mut estimates: Vec<Estimate>) {
         if estimates.capacity() > 0 {
             estimates.clear();
@@ -129,8 +129,9 @@ impl Meter {
 }
 
 impl MeteredLimit {
-    /// Returns the units to reserve for a request, at least 1 because an empty reservation cannot
-    /// be settled. `otherwise` applies if the request does not specify an amount.
+    /// Returns the units to reserve for a request. The number is at least 1, because an empty
+    /// reservation cannot be settled. If the request does not specify an amount, `otherwise` is
+    /// reserved.
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
         let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
         let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
@@ -154,8 +155,8 @@ impl ReservationAmount {
     }
 }
 
-/// Parses a cost in decimal digits, optionally surrounded by white space. Numbers above the largest
-/// cost saturate.
+/// Parses a cost in decimal digits, optionally surrounded by white space. For a number above the
+/// largest cost, returns the largest cost.
 #[must_use]
 pub fn whole_number(text: &[u8]) -> Option<Cost> {
     let digits = text.trim_ascii();

@@ -66,13 +66,13 @@ use index::RuleIndex;
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
-/// The matching rules that apply to a request.
+/// Which of the matching rules apply to a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MatchMode {
     /// Only the first matching rule applies.
     #[default]
     FirstMatch,
-    /// Every matching rule applies. All their charges are decided together.
+    /// Every matching rule applies. The charges of all these rules are decided together.
     AllMatches,
 }
 
@@ -81,7 +81,7 @@ pub enum MatchMode {
 pub struct LimitBinding {
     /// The limit.
     pub limit: Arc<Limit>,
-    /// Indices into [`Policy::dimensions`]. If there are none, all requests share one counter.
+    /// Indices into [`Policy::dimensions`]. If the list is empty, all requests share one counter.
     pub per: Vec<usize>,
 }
 
@@ -90,12 +90,12 @@ pub struct LimitBinding {
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) limits: Vec<LimitBinding>,
-    /// The quotas by value, sorted by limit.
+    /// The quotas that depend on a value of the request, sorted by limit.
     pub(crate) quotas: Vec<QuotasByValue>,
-    /// The windows by value, sorted by limit.
+    /// The windows that depend on a value of the request, sorted by limit.
     pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
-    /// The index of the rules.
+    /// The index that finds the rules for a method and a path.
     index: RuleIndex,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
@@ -229,7 +229,7 @@ impl Policy {
         &self.rules
     }
 
-    /// Returns the setting that selects the matching rules that apply.
+    /// Returns the setting that selects which of the matching rules apply.
     #[must_use]
     pub const fn match_mode(&self) -> MatchMode {
         self.match_mode

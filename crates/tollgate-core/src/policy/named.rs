@@ -1,4 +1,4 @@
-//! Charges by name: a caller without a request specifies a limit and a subject.
+//! Charges by name: a caller that has no HTTP request specifies a limit and a subject.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -19,23 +19,23 @@ use crate::key::{KeyedHash, Subject, Value};
 /// A limit by its name, and the subject to charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
-    /// The limit's name.
+    /// The name of the limit in the policy.
     pub limit: &'a str,
     /// The cost.
     pub cost: Cost,
-    /// Pairs of a dimension and its value, in any order, for all dimensions of the limit. `None`
-    /// means a missing value, as in a request without the header. A dimension that only selects the
-    /// quota can be omitted.
+    /// Pairs of a dimension and its value, in any order. All dimensions of the limit must be
+    /// present, except a dimension that only selects the quota. `None` means a missing value, as in
+    /// a request without the header.
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
 /// The charges by name, and the fallback while the store does not answer.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPlan {
-    /// At most one charge per limit and subject.
+    /// The charges, at most one for each pair of a limit and a subject.
     pub planned: Vec<PlannedCharge>,
-    /// The strictest `on_failure` of the rules that enforce these limits. For a limit that no rule
-    /// enforces, the default of the policy counts.
+    /// The strictest `on_failure` of the rules that enforce these limits. If no rule enforces a
+    /// limit, the policy's default counts for that limit.
     pub on_failure: OnFailure,
 }
 
@@ -51,7 +51,8 @@ impl Policy {
         key: &dyn KeyedHash,
     ) -> Result<NamedPlan, (usize, NameError)> {
         let mut planned = Vec::new();
-        // The initial value is not the default, because the default is stricter than `allow`.
+        // `strictest` does not begin with the default, because the default is stricter than
+        // `allow`.
         let mut strictest = None;
         for (index, named) in charges.into_iter().enumerate() {
             let limit = self.limit_index(named.limit).map_err(|error| (index, error))?;
@@ -107,11 +108,11 @@ impl Policy {
 }
 
 impl Dimension {
-    /// Returns a subject that consists only of the pair of this dimension and `value`, in the form
-    /// that the pair has for requests with that value.
+    /// Returns a subject that consists of this dimension and `value`. The pair is encoded as in the
+    /// subjects of requests with that value.
     ///
     /// # Errors
-    /// [`NameError`] if no request can have such a value.
+    /// [`NameError`] if no request can have that value.
     pub fn pair(&self, value: Option<&str>, key: &dyn KeyedHash) -> Result<Subject, NameError> {
         let given = self.given(&[(&*self.name, value)])?;
         Ok(Subject::new([(&*self.name, self.value(given.as_deref()))], key))
@@ -125,7 +126,7 @@ impl Dimension {
         }
     }
 
-    /// Returns whether `value`, which is in its normal form, is a secret.
+    /// Returns whether `value`, in its normal form, is a secret.
     fn is_secret(&self, value: &str) -> bool {
         match self.source.first_of(value) {
             Some((one, _)) => one.source.is_secret(),
@@ -133,8 +134,8 @@ impl Dimension {
         }
     }
 
-    /// Converts the value of this dimension in `subject` to the form that a value from a request
-    /// has.
+    /// Returns the value of this dimension in `subject`, in the normal form of values from
+    /// requests.
     fn given<'v>(
         &self,
         subject: &[(&str, Option<&'v str>)],
@@ -196,8 +197,8 @@ impl Dimension {
 }
 
 impl SubjectSource {
-    /// Splits `name:value`, the form of a value of a chain of dimensions. Returns the dimension
-    /// with that name, and the value.
+    /// Splits a value of the form `name:value`, which a [`FirstOf`](Self::FirstOf) has. Returns the
+    /// dimension with that name, and the value.
     fn first_of<'v>(&self, given: &'v str) -> Option<(&Dimension, &'v str)> {
         let Self::FirstOf { dimensions } = self else { return None };
         let (name, value) = given.split_once(':')?;
@@ -222,9 +223,11 @@ pub enum NameError {
     Address(Box<str>),
     /// The value of this dimension is not one credential.
     Credential(Box<str>),
-    /// The value of this dimension must begin with one of these names and a colon.
+    /// The value of the dimension in the first field must begin with one of the names in the second
+    /// field and a colon.
     FirstOf(Box<str>, Box<str>),
-    /// This dimension always has the same value, and the caller gave another.
+    /// The dimension in the first field always has the value in the second field, and the caller
+    /// gave another value.
     Constant(Box<str>, Box<str>),
 }
 

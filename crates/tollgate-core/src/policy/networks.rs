@@ -7,10 +7,10 @@ use core::net::IpAddr;
 use super::Network;
 use super::address::plain;
 
-/// A set of networks, looked up in logarithmic time.
+/// A set of networks that finds the network of an address in logarithmic time.
 ///
-/// The networks are kept as sorted ranges that neither overlap nor touch: 8 bytes for each range of
-/// IPv4 addresses, 32 for each of IPv6 addresses.
+/// The networks are kept as sorted ranges of addresses that neither overlap nor touch. A range of
+/// IPv4 addresses takes 8 bytes, and a range of IPv6 addresses 32.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkSet {
     v4: Box<[(u32, u32)]>,
@@ -20,7 +20,8 @@ pub struct NetworkSet {
 /// A list of networks in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkList {
-    /// The name in the policy, or the text of the networks if a rule lists them itself.
+    /// The name of the list in the policy. If a rule contains the networks itself, the text of the
+    /// networks.
     pub name: Box<str>,
     /// Whether the list has a name.
     pub is_named: bool,
@@ -62,7 +63,8 @@ impl NetworkSet {
     }
 }
 
-/// Sorts ranges and merges those that overlap or touch. `next` returns the successor of a number.
+/// Sorts ranges of addresses and merges those that overlap or touch. `next` returns the number that
+/// follows a number.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> Option<T>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     ranges.dedup_by(|(first, last), (_, before)| {

@@ -8,7 +8,7 @@ use super::response_terms::ResponseTerms;
 use crate::cost::Cost;
 use crate::status_set::StatusSet;
 
-/// A part of a charge that has its own terms for the status of the response.
+/// A part of a charge for which the status of the response decides whether it remains.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionalCost {
     /// The units of the part.
@@ -20,7 +20,7 @@ pub struct ConditionalCost {
 /// The effect of a response on the charges of its request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Settlement {
-    /// All charges remain. This is also the settlement of a request without a known response.
+    /// All charges remain. A request without a known response has this settlement too.
     Charged,
     /// All charges are refunded.
     Free,
@@ -29,7 +29,7 @@ pub enum Settlement {
     Status {
         /// The status of the response.
         status: u16,
-        /// Whether charges without terms of their own are refunded.
+        /// Whether charges are refunded if their terms do not state the statuses for a refund.
         is_free: bool,
     },
 }
@@ -51,8 +51,8 @@ impl Settlement {
         }
     }
 
-    /// Returns the part of `cost` that remains. Each of `estimates` counts with the actual cost
-    /// that `measured` returns for it, or with its reserved units if `measured` returns none.
+    /// Returns the units of `cost` that remain. An estimate counts with its actual cost, which
+    /// `measured` returns. If `measured` returns `None`, the reserved units count.
     #[must_use]
     pub fn kept(
         self,
@@ -74,8 +74,8 @@ impl Settlement {
     }
 }
 
-/// Sets the statuses for which a rule refunds a charge of `cost`, in `conditions`, the parts of
-/// that charge.
+/// Sets the statuses for which a rule refunds a charge of `cost`. `conditions` are the parts of
+/// that charge. If there are none, the whole charge becomes one part.
 pub(super) fn refund_for(
     conditions: &mut Vec<ConditionalCost>,
     cost: Cost,
@@ -105,7 +105,7 @@ mod tests {
             let settlement = Settlement::Status { status, is_free };
             settlement.kept(Cost::up_to(7), &[], &parts, |_| None).get()
         };
-        // One of the units has no terms of its own.
+        // The cost of 7 has two parts of 2 and 4 units, and one unit without terms.
         assert_eq!(kept(401, false), 7);
         assert_eq!(kept(200, false), 5);
         assert_eq!(kept(304, false), 1);

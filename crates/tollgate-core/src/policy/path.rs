@@ -1,8 +1,7 @@
-//! Path patterns with parameters, matched with normalized paths.
+//! Path patterns with parameters, which are matched with normalized paths.
 //!
-//! This module uses no library, because the core has no dependencies and a pattern is matched with
-//! a path that is decoded once for all rules. The crate `matchit` finds one route of many, but a
-//! policy needs all rules that match.
+//! This module uses no library. The core has no dependencies, and a path is decoded once for all
+//! rules. The crate `matchit` finds one route of many, but a policy needs all rules that match.
 
 mod normal;
 
@@ -150,7 +149,8 @@ impl PathPattern {
         parts.next().is_none()
     }
 
-    /// Returns the segment of `path`, which must match the pattern, for the parameter `name`.
+    /// Returns the segment of `path` that the pattern captures as `name`. `path` must match the
+    /// pattern.
     #[must_use]
     pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath<'_>) -> Option<&'a [u8]> {
         let place = self
@@ -160,16 +160,17 @@ impl PathPattern {
         path.segments().nth(place)
     }
 
-    /// Returns whether a literal segment has parameters, such as `a;b`. Such a pattern never
-    /// matches if parameters are [dropped](PathParameters::Drop).
+    /// Returns whether a literal segment of the pattern contains parameters in the sense of `;`,
+    /// such as `a;b`. If the policy [drops](PathParameters::Drop) such parameters from paths, this
+    /// pattern never matches.
     #[must_use]
     pub fn has_path_parameters(&self) -> bool {
         let is_literal = |part: &&str| !part.starts_with('{');
         self.text.split('/').filter(is_literal).any(|part| part.contains(';'))
     }
 
-    /// Returns the same pattern for paths that are compared without [regard to
-    /// case](PathCase::Ignore).
+    /// Returns a pattern that ignores the difference between upper and lower case, for paths that
+    /// are normalized with [`PathCase::Ignore`].
     #[must_use]
     pub fn ignoring_case(mut self) -> Self {
         for segment in &mut self.segments {
@@ -181,8 +182,8 @@ impl PathPattern {
     }
 }
 
-/// Returns whether `text` is a valid name of a parameter. Other texts between braces have a meaning
-/// in other pattern languages, such as `{id:[0-9]+}`.
+/// Returns whether `text` is a valid name of a parameter. Other texts between braces, such as
+/// `{id:[0-9]+}`, have a meaning in other pattern languages and are rejected.
 fn is_name(text: &str) -> bool {
     let fits = |char: char| char.is_alphanumeric() || matches!(char, '_' | '-' | '.');
     !text.is_empty() && text.chars().all(fits)
@@ -235,8 +236,8 @@ mod tests {
         {
             assert_eq!(NormalPath::new(path).to_string(), "/a/b", "{path}");
         }
-        // A path is decoded only once. A path that was encoded twice, or contains an encoded slash,
-        // is therefore another path.
+        // A path is decoded only once. Encoding a path twice, or encoding a slash, therefore gives
+        // another path.
         assert!(!fits("/a/b", "/a%2fb"));
         assert!(!fits("/a/b", "/%2561/b"));
     }

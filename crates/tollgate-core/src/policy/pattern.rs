@@ -69,8 +69,8 @@ impl Pattern {
         {
             return false;
         }
-        // Each piece between two stars is matched at its first occurrence, which leaves the longest
-        // rest for the following pieces. Backtracking is therefore never needed.
+        // Each piece of text between two `*` is matched at its first occurrence. The longest
+        // possible rest remains for the following pieces, so the search never has to go back.
         let middle = &text[self.prefix..text.len() - self.suffix];
         let mut rest = &value[prefix.len()..value.len() - suffix.len()];
         let mut pieces = middle.split(|byte| *byte == b'*').filter(|piece| !piece.is_empty());
@@ -84,7 +84,7 @@ impl Pattern {
     }
 }
 
-/// Returns the first index of `piece`, which is not empty.
+/// Returns the index of the first occurrence of `piece` in `bytes`. `piece` is not empty.
 fn find(bytes: &[u8], piece: &[u8]) -> Option<usize> {
     let first = *piece.first()?;
     bytes.windows(piece.len()).position(|window| window[0] == first && window == piece)

@@ -1,5 +1,5 @@
-//! The charges of simple requests, for which nothing else is planned. The charges of the next
-//! request reuse the memory of the charges of the last one.
+//! Plans of simple requests. Such a plan has only charges that decide the request. The charges of
+//! the next request reuse the memory of the charges of the last one.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -38,10 +38,12 @@ impl PlainPlan {
 }
 
 impl Policy {
-    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if the request is simple. In a
-    /// simple request, a single rule decides, enforces its limits and charges on arrival; every
-    /// limit is enforced for all subjects and has no candidate; and nothing is ambiguous. Returns
-    /// false for other requests. The charges in `plain` are then meaningless.
+    /// Plans the same charges as [`plan`](Self::plan) into `plain`, if the request is simple.
+    /// Returns false for other requests. The charges in `plain` then have no meaning.
+    ///
+    /// A request is simple if all of these hold: at most one rule decides, the rule enforces its
+    /// limits and charges on arrival, each of its limits is enforced for all subjects and has no
+    /// candidate, and nothing in the request is ambiguous.
     ///
     /// Allocates nothing if `plain` has already planned a request with at least as many limits.
     #[must_use]
@@ -80,12 +82,13 @@ impl Policy {
         noted.get().is_none() && plain.planned.iter().all(is_plain)
     }
 
-    /// Replaces the subjects in `planned`, if `planned` contains the charges of `rule` and nothing
-    /// except their subjects depends on the request. Returns false otherwise. The content of
-    /// `planned` is then meaningless.
+    /// Replaces the subjects in `planned` by the subjects of this request. The function returns
+    /// true if `planned` contains the charges of `rule`, and if nothing except the subjects of
+    /// these charges depends on the request. Otherwise it returns false, and the content of
+    /// `planned` has no meaning.
     ///
-    /// Few rules decide most requests of a thread, and changing an existing charge takes less time
-    /// than creating a new one.
+    /// Most requests of a thread are decided by a few rules. Changing an existing charge takes less
+    /// time than creating a new one.
     fn renew_charges(
         &self,
         rule: &Rule,
@@ -119,8 +122,8 @@ impl Policy {
         true
     }
 
-    /// Returns whether `planned` is a charge on the limit `used` of `rule`, with a cost that the
-    /// request does not determine. The subject of `planned` can be that of another request.
+    /// Returns whether `planned` is a charge on the limit `used` of `rule`, and its cost does not
+    /// depend on the request. `planned` can have the subject of another request.
     fn is_charge_of(&self, rule: &Rule, used: &LimitRef, planned: &PlannedCharge) -> bool {
         let limit = &self.limits[used.limit].limit;
         let metered = rule.metered.iter().find(|metered| metered.limit == used.limit);

@@ -27,7 +27,7 @@ pub struct PlannedCharge {
     pub limit: Arc<Limit>,
     /// The subject.
     pub subject: Subject,
-    /// The cost, including the reserved units.
+    /// The cost. It includes the units that are reserved.
     pub cost: Cost,
     /// The parts of the cost that are reserved until the response determines them.
     pub estimates: Vec<Estimate>,
@@ -48,8 +48,7 @@ impl PlannedCharge {
         Self { limit, subject, cost, estimates: Vec::new(), conditions }
     }
 
-    /// Returns whether a part of the charge's cost has its own terms for the status of the
-    /// response.
+    /// Returns whether the status of the response can refund a part of the charge.
     #[must_use]
     pub fn is_conditional(&self) -> bool {
         let has_terms = |estimate: &Estimate| estimate.terms != ResponseTerms::default();
@@ -80,13 +79,13 @@ pub struct Plan<'p> {
     /// The charges that decide whether the request is admitted. Either all of them are counted or
     /// none.
     pub enforced: Vec<PlannedCharge>,
-    /// The charges of shadow rules. A separate store call counts either all of them or none. They
-    /// never refuse a request.
+    /// The charges of shadow rules. A separate store call counts either all of these charges or
+    /// none. They never refuse a request.
     pub shadowed: Vec<PlannedCharge>,
     /// The priority for load shedding: the highest priority of the matching rules, or the priority
     /// of the method if no rule has one.
     pub priority: Priority,
-    /// The names of the matching rules that do not refuse because of their [`RuleSwitch`].
+    /// The names of the matching rules that refuse nothing because of a [`RuleSwitch`].
     pub unenforced: Vec<Arc<str>>,
     /// The reason why a service might interpret the request differently from this plan. The caller
     /// should refuse such a request with 400. The plan uses the decoded segments of the path and
@@ -94,21 +93,21 @@ pub struct Plan<'p> {
     pub ambiguity: Option<Ambiguity>,
 }
 
-/// A temporary override of a rule's mode.
+/// A temporary override of a rule's mode by an administrator.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleSwitch {
     /// No override: the policy's mode applies.
     #[default]
     On,
-    /// The rule counts and evaluates requests and never refuses, as in shadow mode.
+    /// As in shadow mode, the rule counts and evaluates requests and never refuses.
     Counted,
     /// The rule is switched off: it still matches requests, but charges none of its limits.
     Off,
 }
 
 impl Plan<'_> {
-    /// Returns the time at which the enforced charges are made. It is on completion only if every
-    /// enforcing rule charges on completion.
+    /// Returns the time at which the enforced charges are made. The charges are made on completion
+    /// only if every enforcing rule charges on completion.
     #[must_use]
     pub fn charge(&self) -> ChargeOn {
         self.enforcing().map(|rule| rule.charge).max().unwrap_or_default()
@@ -121,8 +120,8 @@ impl Plan<'_> {
         self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
     }
 
-    /// Returns the settings of waiting for a permit, from the first enforcing rule that has such
-    /// settings.
+    /// Returns how requests wait for a permit: the setting of the first enforcing rule that has
+    /// one.
     #[must_use]
     pub fn queue(&self) -> Option<Queue> {
         self.enforcing().find_map(|rule| rule.queue)
@@ -142,8 +141,8 @@ impl Policy {
         self.plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// Returns the same as [`plan`](Self::plan), but applies the kill switch that `switch` returns for
-    /// each matching rule.
+    /// Returns the plan that [`plan`](Self::plan) returns, with the overrides that `switch` returns
+    /// for the matching rules.
     #[must_use]
     pub fn plan_switched(
         &self,
@@ -190,7 +189,7 @@ impl Policy {
         plan
     }
 
-    /// Adds the charges on the limits `asked` of `rule` to `planned`.
+    /// Adds a charge on each limit in `asked` to `planned`. The limits belong to `rule`.
     pub(super) fn add_charges(
         &self,
         rule: &Rule,
@@ -205,8 +204,8 @@ impl Policy {
             let subject = shared.take();
             let subject =
                 subject.unwrap_or_else(|| self.subject_of(used, attributes, matched, key));
-            // The limits of a rule usually count the same subject, so it is cloned for the next
-            // limit.
+            // The next limit of the rule usually counts the same subject, and then uses a clone of
+            // it.
             let per = |used: &LimitRef| &self.limits[used.limit].per;
             if asked.get(index + 1).is_some_and(|next| per(next) == per(used)) {
                 shared = Some(subject.clone());
@@ -239,8 +238,8 @@ impl Policy {
         }
     }
 
-    /// Returns the first condition of `rule` that `attributes` do not meet, or `None` if it
-    /// matches.
+    /// Returns the first condition of `rule` that a request with `attributes` does not meet.
+    /// Returns `None` if the rule matches the request.
     #[must_use]
     pub fn first_mismatch(
         &self,
@@ -251,9 +250,9 @@ impl Policy {
         self.matched(rule, attributes, &path, &Cell::new(None)).err()
     }
 
-    /// Returns a peek for every visible limit that requests of this client can be charged on,
+    /// Returns a peek for every visible limit on which requests of a client can be charged,
     /// whatever their path. `attributes` identify the client. If several limits share a resource,
-    /// the limit of the earliest rule is used.
+    /// the result contains only the limit of the earliest rule.
     #[must_use]
     pub fn status_plan(
         &self,
@@ -263,9 +262,9 @@ impl Policy {
         self.status_plan_switched(attributes, key, |_| RuleSwitch::On)
     }
 
-    /// Returns the plan of [`status_plan`](Self::status_plan), with the override that `switch`
-    /// returns for each enforcing rule. The limits of a rule that is switched off or only counted
-    /// are left out.
+    /// Returns the plan that [`status_plan`](Self::status_plan) returns, without the limits of some
+    /// rules. For each enforcing rule, `switch` returns the override. The limits of a rule that is
+    /// switched off or only counts are left out.
     #[must_use]
     pub fn status_plan_switched(
         &self,
@@ -350,8 +349,8 @@ impl Policy {
     }
 }
 
-/// Adds the ambiguity that a rule found, if the rule can refuse. An ambiguity that a shadow rule
-/// found is ignored, because a shadow rule never refuses a request.
+/// Adds the ambiguity that a rule found to the plan, unless the rule never refuses. The ambiguities
+/// that shadow rules find are ignored.
 fn note_enforced(
     ambiguity: &Cell<Option<Ambiguity>>,
     noted: &Cell<Option<Ambiguity>>,
@@ -363,8 +362,8 @@ fn note_enforced(
     }
 }
 
-/// Adds a charge to a plan. If the plan has a charge on the same limit and subject, the costs are
-/// added.
+/// Adds a charge to a plan. If the plan already has a charge on the same limit and subject, the
+/// cost is added to that charge.
 pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     let same = |old: &&mut PlannedCharge| {
         Arc::ptr_eq(&old.limit, &planned.limit) && old.subject == planned.subject
@@ -375,8 +374,9 @@ pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     }
 }
 
-/// If an earlier charge uses the same counter as `charge`, sets the limit of `charge` to the limit
-/// of the earlier charge. In one request, a counter has only one quota.
+/// Gives `charge` the same quota as an earlier charge on the same counter, if there is one. The
+/// limit of `charge` is replaced by the limit of the earlier charge, because a counter has only one
+/// quota in one request.
 pub(super) fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
     let is_same = |old: &&PlannedCharge| {
         old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject

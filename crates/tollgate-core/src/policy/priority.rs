@@ -1,25 +1,26 @@
 //! The priority of a request for load shedding.
 
-/// The priority of a request. Variants are in the order in which requests are shed.
+/// The priority of a request for load shedding. The variants are in the order in which requests are
+/// refused: the first variant is refused first.
 ///
-/// The variants follow the four kinds of traffic that Stripe's load shedding distinguishes
+/// The variants correspond to the four kinds of traffic that Stripe's load shedding distinguishes
 /// ("Scaling your API with rate limiters", 2017).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Priority {
-    /// Test traffic of developers. No business depends on it.
+    /// Test traffic of developers, on which no business depends.
     Test,
     /// Requests that read data and can be retried.
     Read,
     /// Requests that change data.
     #[default]
     Write,
-    /// Requests that the business depends on. They are shed last. The load shedding of the fleet of
-    /// nodes refuses them only at full capacity.
+    /// Requests that the business depends on. They are refused last. Load shedding for the whole
+    /// fleet refuses them only if its full capacity is in use.
     Critical,
 }
 
 impl Priority {
-    /// All priorities, in the order in which they are shed.
+    /// All priorities, beginning with the one that is refused first.
     pub const ALL: [Self; 4] = [Self::Test, Self::Read, Self::Write, Self::Critical];
 
     /// Returns the priority of a request if its rule sets no priority: [`Read`](Self::Read) for

@@ -5,11 +5,11 @@ use alloc::vec::Vec;
 
 use super::Ambiguity;
 
-/// The longest value that is decoded without an allocation, in bytes.
+/// The longest value, in bytes, that is decoded without an allocation.
 const SCRATCH: usize = 512;
 
-/// Returns the values of the parameter `name` as they were sent. Names are decoded before they are
-/// compared.
+/// Returns the values of the parameter `name` as the client sent them. The names in the query are
+/// decoded before they are compared with `name`.
 pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
     query.split('&').filter_map(move |pair| {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -64,7 +64,7 @@ fn is_encoded(sent: &[u8]) -> bool {
     sent.iter().any(|byte| matches!(byte, b'%' | b'+'))
 }
 
-/// The decoded bytes of a name or a value. An invalid escape is unchanged.
+/// Decodes the bytes of a name or a value one by one. An invalid escape stays unchanged.
 struct FormDecoded<'a>(&'a [u8]);
 
 impl Iterator for FormDecoded<'_> {

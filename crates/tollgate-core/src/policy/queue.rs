@@ -1,22 +1,23 @@
-//! The settings of requests that wait for a permit.
+//! The queue in which requests wait for a permit.
 
 use crate::time::Millis;
 
 /// The longest time that a policy can let a request wait.
 pub const MAX_QUEUE_WAIT: Millis = Millis::from_secs(60);
 
-/// The default of the largest number of requests that can wait for one subject's permits.
+/// The default number of requests that can wait for the permits of one subject.
 pub const DEFAULT_QUEUE_LENGTH: usize = 100;
 
-/// The largest number of requests that a policy can let wait for one subject's permits.
+/// The largest number of requests that a policy can let wait for the permits of one subject.
 pub const MAX_QUEUE_LENGTH: usize = 1_000;
 
-/// The settings of requests that wait for a permit because only concurrency limits refuse them.
+/// The settings of the queue of a rule. Requests that only concurrency limits refuse wait in the
+/// queue for a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// The longest time that a request waits.
     pub wait: Millis,
-    /// The largest number of requests of one subject that wait at a time on each node. Further
-    /// requests are refused at once.
+    /// The largest number of requests of one subject that wait on each node at a time. Further
+    /// requests are refused without waiting.
     pub length: usize,
 }

@@ -13,9 +13,9 @@ use crate::limit::Limit;
 /// The largest number of values for which a limit can have separate quotas.
 pub const MAX_QUOTA_VALUES: usize = 1_000;
 
-/// The quotas of one limit, selected by the value of a dimension. All these quotas use the counters
-/// of the limit. If a client's value changes, used units stay used and running windows end at the
-/// same time.
+/// The quotas of one limit, selected by the value of a dimension. All these quotas use the same
+/// counters. If a client's value changes, used units stay used and running windows end at the same
+/// time.
 #[derive(Clone, Debug)]
 pub struct QuotasByValue {
     limit: usize,
@@ -83,14 +83,14 @@ impl QuotasByValue {
         &self.limits
     }
 
-    /// Returns the same quotas with each limit replaced by the limit that `make` creates from it.
-    /// Returns `None` if `make` returns `None`.
+    /// Returns the quotas with other limits: `make` creates each new limit from the limit that it
+    /// replaces. Returns `None` if `make` returns `None`.
     pub(super) fn map_limits(&self, make: impl Fn(&Limit) -> Option<Arc<Limit>>) -> Option<Self> {
         let limits = self.limits.iter().map(|limit| make(limit)).collect::<Option<_>>()?;
         Some(Self { limits, ..*self })
     }
 
-    /// Returns every limit.
+    /// Returns the limits of all values.
     pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
         self.limits.iter_mut()
     }
@@ -108,7 +108,7 @@ impl QuotasByValue {
 impl Policy {
     /// Sets quotas that depend on the value of a dimension. Returns `None` if an element of
     /// `quotas` refers to a missing limit or dimension, if two elements are for the same limit, or
-    /// if an element has other counters than its limit.
+    /// if an element does not use the counters of its limit.
     #[must_use]
     pub fn with_quotas(mut self, mut quotas: Vec<QuotasByValue>) -> Option<Self> {
         quotas.sort_by_key(|one| one.limit);
@@ -128,15 +128,16 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the quotas by value for the limit that has the same name as `limit`. Returns `None`
-    /// if that limit has the same quota for every value.
+    /// Returns the quotas by value of the limit that has the same name as `limit`. Returns `None`
+    /// if that limit has no quotas by value.
     #[must_use]
     pub fn quotas_of(&self, limit: &Limit) -> Option<&QuotasByValue> {
         let has_name = |one: &&QuotasByValue| self.limits[one.limit].limit.name() == limit.name();
         self.quotas.iter().find(has_name)
     }
 
-    /// Returns the limit with the index `limit`, with the quota and the windows for this request.
+    /// Returns the limit with the index `limit`, with the quota and the windows that the request
+    /// selects.
     #[inline]
     pub(super) fn limit_for(
         &self,
@@ -163,8 +164,8 @@ impl Policy {
         Arc::clone(value.and_then(|value| quotas?.of(&value)).unwrap_or(base))
     }
 
-    /// Returns the limit with the index `limit`, with the quota and the windows for the values in
-    /// `subject`.
+    /// Returns the limit with the index `limit`, with the quota and the windows that the values in
+    /// `subject` select.
     pub(super) fn limit_by_name(
         &self,
         limit: usize,
@@ -189,8 +190,8 @@ impl Policy {
         Ok(Arc::clone(found.unwrap_or(base)))
     }
 
-    /// Returns the value of the dimension in `subject`. If the dimension is a chain of other
-    /// dimensions, the value is returned without the name of the dimension that provided it.
+    /// Returns the value of the dimension in `subject`. For a [`FirstOf`](SubjectSource::FirstOf),
+    /// the value does not include the name of the dimension that provided it.
     fn given_value<'v>(
         &self,
         dimension: usize,

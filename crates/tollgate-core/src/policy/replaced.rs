@@ -7,8 +7,8 @@ use crate::limit::Limit;
 use crate::time::Timestamp;
 
 impl Policy {
-    /// Makes every limit the replacement of the limit in `old` that has the same name and the same
-    /// value, at `now`.
+    /// Connects each limit with the limit in `old` that it replaces at `now`. The replaced limit
+    /// has the same name and the same quota value.
     pub(super) fn replace_limits(&mut self, old: &Self, now: Timestamp) {
         let by_value = self.quotas.iter_mut().flat_map(QuotasByValue::limits_mut);
         let in_windows = self.windows.iter_mut().flat_map(WindowsByValue::limits_mut);
@@ -31,7 +31,8 @@ impl Policy {
         }
     }
 
-    /// Returns the limits that have a quota for `value`, then all limits with their default quota.
+    /// Returns the limits with the quota for `value`, followed by all limits with their default
+    /// quota.
     fn limits_for(&self, value: Option<&str>) -> impl Iterator<Item = &Arc<Limit>> {
         let of_value = move |quotas: &'_ QuotasByValue| {
             quotas.limits().iter().position(|limit| value.is_some() && limit.quota_value() == value)

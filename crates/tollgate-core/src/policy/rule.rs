@@ -22,8 +22,8 @@ pub struct Rule {
     /// The limits that a matching request is charged on.
     pub limits: Vec<LimitRef>,
     /// The limits on which the cost is measured when the response is known. Each limit occurs at
-    /// most once. A listener that receives the response reserves units when the request arrives.
-    /// Other listeners charge the amount that would be reserved.
+    /// most once. A listener that receives the response reserves units when the request arrives,
+    /// and settles them with the response. Other listeners charge the units that would be reserved.
     pub metered: Vec<MeteredLimit>,
     /// Whether the rule refuses requests.
     pub mode: RuleMode,
@@ -34,7 +34,8 @@ pub struct Rule {
     /// The priority of the rule's requests for load shedding. `None` derives the priority from the
     /// method.
     pub priority: Option<Priority>,
-    /// The settings of requests that wait for a permit. `None` refuses these requests at once.
+    /// The queue in which requests wait for a permit. `None` means that requests without a permit
+    /// are refused at once.
     pub queue: Option<Queue>,
     /// The statuses of responses for which the charges of the rule are refunded. `None` means the
     /// statuses in [`ResponseSettings::refund_statuses`](super::ResponseSettings::refund_statuses).
@@ -44,8 +45,8 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Creates a rule that refuses, charges on arrival, and falls back to this node's share of each
-    /// limit. It has no queue, and its requests have the priority of their methods.
+    /// Creates a rule that refuses, charges on arrival, and has the fallback [`OnFailure::Local`].
+    /// The rule has no queue. The priority of its requests depends on their methods.
     #[must_use]
     pub fn new(name: impl Into<Arc<str>>, matches: RequestMatch, limits: Vec<LimitRef>) -> Self {
         let (mode, charge) = (RuleMode::default(), ChargeOn::default());
@@ -82,34 +83,38 @@ pub enum RuleMode {
     /// Refuses requests.
     #[default]
     Enforce,
-    /// Charges in a separate store call, evaluates, and never refuses.
+    /// Charges requests in a separate store call, evaluates the charges, and never refuses a
+    /// request.
     Shadow,
 }
 
-/// The time at which a request is charged. The more exact variant is the greater one.
+/// The time at which a request is charged. The variants are ordered from the less exact to the more
+/// exact.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ChargeOn {
-    /// Requests are charged on completion, unless the response is free. On arrival the limits are
-    /// only peeked, and a replica can answer a peek. Concurrent requests can together exceed a
+    /// Requests are charged on completion, unless the response is free. On arrival, the limits are
+    /// only read, and a replica can answer such a read. Concurrent requests can together exceed a
     /// limit that has room for only one of them.
     Completion,
-    /// Requests are charged on arrival, and refunded if their response turns out to be free. Limits
-    /// are then exact.
+    /// Requests are charged on arrival. If the response turns out to be free, the charge is
+    /// refunded. Limits are exact with this variant.
     #[default]
     Arrival,
 }
 
-/// The decision about a request while the store does not answer. The stricter variant is the
-/// greater one.
+/// The fallback: what decides about a request while the store does not answer. The variants are
+/// ordered from the least strict to the strictest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum OnFailure {
-    /// The request is admitted. An outage of the limiter does not become an outage of the service.
+    /// The request is admitted. With this fallback, an outage of the limiter is not an outage of
+    /// the service.
     Allow,
-    /// This node decides alone, with its share of each limit and the last status that it received.
-    /// If the application configured no local fallback, the node admits the request.
+    /// This node decides without the store. It uses its share of each limit and the last status
+    /// that it received. If the application configured no local fallback, the node admits the
+    /// request.
     #[default]
     Local,
-    /// The request is refused with 503, for endpoints such as sign-in, where unlimited requests are
-    /// worse than refused ones.
+    /// The request is refused with 503. This fallback is for endpoints such as sign-in, where
+    /// admitting unlimited requests is worse than refusing all requests.
     Deny,
 }

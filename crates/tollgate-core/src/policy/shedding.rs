@@ -20,7 +20,8 @@ pub const FLEET_NONCRITICAL: &str = "shed.fleet.noncritical";
 /// The settings of load shedding, for the fleet of nodes and for each node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Shedding {
-    /// The mode of both shedders, which can weaken the mode of each.
+    /// The mode of both shedders together. This mode can weaken the mode of each shedder, and never
+    /// strengthens it.
     pub mode: ShedMode,
     /// Shedding by the requests in flight on all nodes.
     pub fleet: Option<FleetShedding>,
@@ -28,43 +29,45 @@ pub struct Shedding {
     pub worker: Option<WorkerShedding>,
 }
 
-/// The mode of a shedder, which decides whether it refuses requests.
+/// The mode of a shedder, which decides whether the shedder refuses requests.
 ///
-/// The variants are in order of precedence. The mode for both shedders can change the mode of a
-/// shedder to a later variant, and never to an earlier one.
+/// The variants are ordered from the strictest to the weakest. [`Shedding::mode`] can replace the
+/// mode of a shedder by a later variant, and never by an earlier one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ShedMode {
-    /// Requests are shed.
+    /// The shedder refuses requests.
     #[default]
     Enforce,
-    /// Requests that would be shed are counted and admitted.
+    /// The shedder counts the requests that it would refuse, and admits them.
     Shadow,
     /// The shedder is off and does not measure the load.
     Off,
 }
 
-/// A bound on the requests in flight on all nodes, with a part that is reserved for critical
-/// requests. It consists of two concurrency limits that all clients share.
+/// A bound on the requests in flight on all nodes. Two concurrency limits, which all clients share,
+/// implement the bound. A part of the bound is reserved for critical requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FleetShedding {
     /// Whether this shedder refuses requests.
     pub mode: ShedMode,
     /// The index, in [`Policy::limits`], of the limit on which every request is charged.
     pub pool: usize,
-    /// The index of the limit on which noncritical requests are charged as well.
+    /// The index, in [`Policy::limits`], of the limit on which noncritical requests are also
+    /// charged.
     pub noncritical: usize,
 }
 
-/// The load that a node accepts. The measured value that is highest relative to its bound decides.
+/// The load that a node accepts. Each setting is a bound on one measured value. The value that is
+/// highest in relation to its bound decides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkerShedding {
     /// Whether this shedder refuses requests.
     pub mode: ShedMode,
     /// The largest number of requests in flight.
     pub in_flight: Option<InFlightBound>,
-    /// The longest accepted time that requests wait before they are served.
+    /// The longest time that requests may wait on the node before they are served.
     pub queue_delay: Option<Millis>,
-    /// The longest accepted delay before the node's runtime runs a task that is ready.
+    /// The longest time that a ready task may wait until the node's runtime runs it.
     pub loop_delay: Option<Millis>,
 }
 
@@ -91,7 +94,7 @@ pub struct AdaptiveBound {
 /// The algorithm by which a bound adapts to the responses of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdaptiveAlgorithm {
-    /// Compares current response times with earlier ones. It is the algorithm Gradient2 of
+    /// Compares current response times with earlier ones. This is the algorithm Gradient2 of
     /// Netflix's concurrency-limits.
     Gradient,
     /// Raises the bound by one for each response in time, and lowers it by a tenth for each
@@ -104,13 +107,13 @@ pub enum AdaptiveAlgorithm {
 }
 
 impl FleetShedding {
-    /// Returns the two limits of a pool of `capacity` requests in flight: the limit of all
-    /// requests, and the limit of the noncritical requests. `reserved` of the pool's permits are
-    /// reserved for critical requests. The permits of a node that dies expire within `lease`.
+    /// Returns two limits for a pool of `capacity` requests in flight: the limit of all requests,
+    /// and the limit of the noncritical requests. `reserved` permits of the pool are available to
+    /// critical requests only. If a node dies, its permits expire within `lease`.
     ///
     /// # Errors
-    /// [`LimitError`] if nothing is left for noncritical requests, or a number is not valid for a
-    /// concurrency limit.
+    /// [`LimitError`] if no permit is left for noncritical requests, or if a number is not valid
+    /// for a concurrency limit.
     pub fn limits(
         capacity: u64,
         reserved: u64,
@@ -127,8 +130,8 @@ impl FleetShedding {
     }
 }
 
-/// Creates a limit that all subjects share and that is hidden from clients, because its counter is
-/// not theirs.
+/// Creates a limit that all subjects share. The limit is hidden from clients, because its counter
+/// does not describe a single client.
 fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitError> {
     let algorithm = Algorithm::Concurrency(Concurrency::new(quota, lease)?);
     let limit = Limit::new(name, algorithm)?.with_visibility(Visibility::Hidden);
@@ -136,7 +139,8 @@ fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitErro
 }
 
 impl Shedding {
-    /// Returns the settings of the fleet's shedder with its effective mode, unless it is off.
+    /// Returns the settings of shedding by the requests on all nodes, with the effective mode.
+    /// Returns `None` if this shedder is off.
     #[must_use]
     pub fn fleet(&self) -> Option<FleetShedding> {
         let fleet = self.fleet.as_ref()?;
@@ -144,7 +148,8 @@ impl Shedding {
         (mode != ShedMode::Off).then_some(FleetShedding { mode, ..*fleet })
     }
 
-    /// Returns the settings of the node's shedder with its effective mode, unless it is off.
+    /// Returns the settings of shedding by the load of this node, with the effective mode. Returns
+    /// `None` if this shedder is off.
     #[must_use]
     pub fn worker(&self) -> Option<WorkerShedding> {
         let worker = self.worker.as_ref()?;
@@ -167,8 +172,8 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the charges of a request of `priority` in the pool of `fleet`. The request holds
-    /// these permits until it ends.
+    /// Returns the charges of a request of `priority` on the concurrency limits of `fleet`. The
+    /// request holds the permits until it ends.
     #[must_use]
     pub fn fleet_plan(&self, fleet: &FleetShedding, priority: Priority) -> Vec<PlannedCharge> {
         let planned = |index: usize| {
@@ -186,8 +191,8 @@ impl Policy {
 }
 
 impl InFlightBound {
-    /// Returns the bound before the first response: the fixed number, or `min` of an adaptive
-    /// bound.
+    /// Returns the bound that applies before the first response: the fixed number, or `min` of an
+    /// adaptive bound.
     #[must_use]
     pub const fn at_start(&self) -> NonZeroU32 {
         match self {

@@ -29,12 +29,13 @@ pub struct Dimension {
     pub source: SubjectSource,
 }
 
-/// The source of a value.
+/// The source of a dimension's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectSource {
     /// A credential in a header, such as `authorization` or `x-api-key`, hashed before it is used.
-    /// `Bearer x`, `token x` and `x` are equal, whatever their case and white space. For other
-    /// schemes of `authorization` the name in lower case is part of the credential.
+    /// `Bearer x`, `token x` and `x` are the same credential, whatever the case of the scheme and
+    /// the white space after it. For other schemes of `authorization`, the scheme in lower case is
+    /// part of the credential.
     Credential {
         /// The header's name in lower case.
         header: Box<str>,
@@ -68,22 +69,23 @@ pub enum SubjectSource {
         /// The parameter's name in the pattern.
         parameter: Box<str>,
     },
-    /// A segment of the normalized path.
+    /// A segment of the normalized path, selected by its number.
     PathSegment {
-        /// The number of the segment, from 1.
+        /// The number of the segment. The first segment has the number 1.
         number: usize,
     },
-    /// The value of the first dimension that has one, as `name:value`.
+    /// The first of several dimensions that has a value in the request. The value is `name:value`,
+    /// with the name of that dimension.
     FirstOf {
         /// The dimensions in order. None of them is a [`FirstOf`](Self::FirstOf).
         dimensions: Vec<Dimension>,
     },
-    /// A string or number in the JSON body of the request. It is absent if the listener has not
-    /// read the body.
+    /// A string or number in the JSON body of the request. The value is absent if the listener has
+    /// not read the body.
     Json {
         /// The pointer to the value in the body.
         pointer: JsonPointer,
-        /// The treatment of requests with a body in which the value cannot be read.
+        /// What happens to a request with a body in which the value cannot be read.
         unread: UnreadBodies,
     },
     /// A name in the certificate that the client presented, which the listener has verified.
@@ -95,7 +97,7 @@ pub enum SubjectSource {
     Claim(ClaimSource),
     /// A text made from attributes of the request. An empty text counts as absent.
     Expression {
-        /// The text, which refers to no dimensions.
+        /// The compiled expression. It refers to no dimensions.
         text: Text,
         /// The expression as it was written in the policy file.
         written: Box<str>,
@@ -143,13 +145,13 @@ impl PartialEq for ClaimSource {
 
 impl Eq for ClaimSource {}
 
-/// The treatment of requests with a body in which a subject cannot be read.
+/// What happens to a request with a body in which the value of a subject cannot be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnreadBodies {
-    /// The requests are treated like requests without the subject.
+    /// The request is treated like a request without the subject.
     #[default]
     Pass,
-    /// The requests are refused.
+    /// The request is refused.
     Refuse,
 }
 
@@ -164,7 +166,8 @@ impl SubjectSource {
         self.read(forwarding, attributes, matched).is_some()
     }
 
-    /// Returns whether some of the values are credentials, which are hashed.
+    /// Returns whether some values of the source are credentials, which are hashed before they are
+    /// used.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         match self {
@@ -175,7 +178,8 @@ impl SubjectSource {
         }
     }
 
-    /// Returns whether the query can contain a credential. A log must not contain such a query.
+    /// Returns whether the query of a request can contain a credential. Such a query must not be
+    /// logged.
     #[must_use]
     pub fn is_secret_in_query(&self) -> bool {
         match self {
@@ -194,7 +198,7 @@ impl SubjectSource {
         }
     }
 
-    /// Returns whether a value is read from the body of the request.
+    /// Returns whether the source reads a value from the body of the request.
     #[must_use]
     pub fn reads_body(&self) -> bool {
         match self {
@@ -205,8 +209,8 @@ impl SubjectSource {
         }
     }
 
-    /// Returns the value in the request, and whether the value is secret. An ambiguous value is
-    /// recorded and treated as absent.
+    /// Returns the value in the request, and whether the value is secret. If the value is
+    /// ambiguous, the function records the ambiguity and returns `None`.
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -224,8 +228,8 @@ impl SubjectSource {
         })
     }
 
-    /// Returns the value in the request. For a chain ([`FirstOf`](Self::FirstOf)), it is the value
-    /// of the first dimension that has a value, without the name of that dimension.
+    /// Returns the value in the request. For [`FirstOf`](Self::FirstOf), the result is the value of
+    /// the first dimension that has a value, without the name of that dimension.
     pub(super) fn unnamed<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -238,7 +242,7 @@ impl SubjectSource {
         dimensions.iter().find_map(|one| one.source.value(forwarding, attributes, matched))
     }
 
-    /// Returns the value in the request. The source must not be a chain of several dimensions.
+    /// Returns the value in the request. The source must not be a [`FirstOf`](Self::FirstOf).
     fn value<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -334,8 +338,8 @@ pub(super) fn attribute_of<'a>(
     }
 }
 
-/// Returns the value of a field that occurs once. `cookie` fields are joined, because HTTP/2 allows
-/// a client to split the field.
+/// Returns the value of a field that occurs once. The `cookie` field can occur several times,
+/// because HTTP/2 allows a client to split it, and is joined to one value.
 fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Option<Cow<'a, [u8]>> {
     match headers.field(name) {
         Field::Absent => None,
@@ -348,7 +352,8 @@ fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Opt
     }
 }
 
-/// Returns a non-empty value. An ambiguous value is recorded and treated as absent.
+/// Returns the value if it is not empty. If the value is ambiguous, the function records the
+/// ambiguity and returns `None`.
 fn present<'a>(
     value: Result<Option<Cow<'a, [u8]>>, Ambiguity>,
     matched: &Matched<'_>,
@@ -392,8 +397,8 @@ pub(super) fn subject<'d>(
     Subject::new(pairs, key)
 }
 
-/// Returns the subject of a single dimension. Most limits have only one, and this function avoids
-/// the list of pairs.
+/// Returns the subject of a single dimension without creating a list of pairs. Most limits have a
+/// single dimension.
 fn subject_of_one(
     dimension: &Dimension,
     forwarding: &Forwarding,
@@ -445,8 +450,8 @@ fn dotted_decimal(address: Ipv4Addr) -> ([u8; DOTTED_DECIMAL], usize) {
     (text, length)
 }
 
-/// Returns the text of an address or its network, for example `192.0.2.1`, or `2001:db8::/64` if
-/// not all bits of the address are significant.
+/// Returns the text of the client's address, such as `192.0.2.1`. If not all bits of the address
+/// are significant, returns the text of its network, such as `2001:db8::/64`.
 pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
     let (prefix, bits) = match address {
         IpAddr::V4(_) => (ipv4_prefix, 32),

@@ -9,10 +9,10 @@ use crate::limit::Limit;
 
 /// Finds the row of a tenant in the table. A lookup must not block.
 pub trait TenantLookup: fmt::Debug + Send + Sync {
-    /// Returns `base` with the quota of `tenant`. It is the tenant's own quota of this limit,
-    /// otherwise the quota of the tenant's plan in `plans`. If `plans` does not contain the plan,
-    /// the result is `base` itself. Returns `None` if the tenant has no own quota, and has no plan
-    /// or `plans` is `None`.
+    /// Returns `base` with the quota of `tenant`. The quota is the tenant's own quota for this
+    /// limit. If the tenant has none, it is the quota of the tenant's plan in `plans`, or the quota
+    /// of `base` if `plans` does not contain the plan. Returns `None` if the tenant has no quota of
+    /// its own and no plan, or no quota of its own and `plans` is `None`.
     fn limit(
         &self,
         tenant: &[u8],
@@ -25,8 +25,8 @@ pub trait TenantLookup: fmt::Debug + Send + Sync {
 #[derive(Clone, Debug)]
 pub struct TenantBinding {
     pub(super) dimension: usize,
-    /// The rows of the tenants. The value is `None` until a limiter adds the rows. Until then, no
-    /// tenant has a row.
+    /// The rows of the tenants, or `None` until a limiter adds them. Without rows, no tenant has a
+    /// plan or a quota of its own.
     rows: Option<Arc<dyn TenantLookup>>,
 }
 

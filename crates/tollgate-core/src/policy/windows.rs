@@ -10,15 +10,15 @@ use crate::limit::Limit;
 /// The largest number of values for which a limit can have separate windows.
 pub const MAX_WINDOW_VALUES: usize = 31;
 
-/// The windows of one limit, selected by the value of a dimension. All these windows use the
-/// counters of the limit. If a client's value changes, used units stay used and the open window
-/// keeps its end.
+/// The windows of one limit, selected by the value of a dimension. All these windows use the same
+/// counters. If a client's value changes, used units stay used and the open window ends when it
+/// would have ended.
 #[derive(Clone, Debug)]
 pub struct WindowsByValue {
     limit: usize,
     dimension: usize,
-    /// The windows of each value, sorted by value. [`Policy::with_windows`] adds the limits to
-    /// them.
+    /// The windows of each value, sorted by value. [`Policy::with_windows`] adds the limits with
+    /// these windows.
     values: Vec<WindowOfValue>,
 }
 
@@ -27,7 +27,7 @@ pub struct WindowsByValue {
 struct WindowOfValue {
     value: Arc<str>,
     schedule: Schedule,
-    /// The limit with these windows, and the quotas by value with these windows.
+    /// The limit with these windows, and its quotas by value with these windows.
     limit: Option<(Arc<Limit>, Option<QuotasByValue>)>,
 }
 
@@ -55,8 +55,8 @@ impl WindowsByValue {
         self.dimension
     }
 
-    /// Adds the limits with the windows of each value. Returns `None` if `base` is not a fixed
-    /// window.
+    /// Adds, for each value, the limit and its quotas with the windows of that value. Returns
+    /// `None` if `base` is not a fixed window.
     fn with_limits(mut self, base: &Limit, quotas: Option<&QuotasByValue>) -> Option<Self> {
         for of_value in &mut self.values {
             let scheduled = |limit: &Limit| Some(Arc::new(limit.with_schedule(of_value.schedule)?));
@@ -69,13 +69,14 @@ impl WindowsByValue {
         Some(self)
     }
 
-    /// Returns the limit with the windows of `value`, and the quotas by value with these windows.
+    /// Returns the limit with the windows of `value`, and its quotas by value with the same
+    /// windows.
     fn of(&self, value: &[u8]) -> Option<&(Arc<Limit>, Option<QuotasByValue>)> {
         let index = self.values.binary_search_by(|one| one.value.as_bytes().cmp(value)).ok()?;
         self.values.get(index)?.limit.as_ref()
     }
 
-    /// Returns every limit.
+    /// Returns the limits of all values, including those in the quotas by value.
     pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
         let limits = self.values.iter_mut().filter_map(|one| one.limit.as_mut());
         limits.flat_map(|(limit, quotas)| {
@@ -106,16 +107,16 @@ impl Policy {
         Some(self)
     }
 
-    /// Returns the windows by value for the limit that has the same name as `limit`. Returns `None`
-    /// if that limit has the same windows for every value.
+    /// Returns the windows by value of the limit that has the same name as `limit`. Returns `None`
+    /// if that limit has no windows by value.
     #[must_use]
     pub fn windows_of(&self, limit: &Limit) -> Option<&WindowsByValue> {
         let has_name = |one: &&WindowsByValue| self.limits[one.limit].limit.name() == limit.name();
         self.windows.iter().find(has_name)
     }
 
-    /// Returns the limit with the index `limit` and its quotas by value, both with the windows for
-    /// this request. `value` returns the value of a dimension.
+    /// Returns the limit with the index `limit` and its quotas by value, both with the windows that
+    /// the request selects. `value` returns the value of a dimension.
     #[inline]
     pub(super) fn in_windows<V: AsRef<[u8]>, E>(
         &self,

@@ -1,4 +1,4 @@
-//! The client's address behind trusted and untrusted proxies.
+//! The client's address that is computed behind trusted and untrusted proxies.
 #![allow(missing_docs)]
 
 use std::net::IpAddr;
@@ -7,7 +7,8 @@ use tollgate_core::policy::address::NetworkError;
 use tollgate_core::policy::{AddressHeader, Forwarding, Network};
 use tollgate_core::{Headers, RequestAttributes};
 
-/// Returns the client's address if proxies in 10.0.0.0/8 and fd00::/8 are trusted.
+/// Returns the client's address that is computed from a request. The proxies in 10.0.0.0/8 and
+/// fd00::/8 are trusted.
 fn client(header: AddressHeader, hops: Option<usize>, peer: &str, lines: &[&[u8]]) -> String {
     let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| Network::parse(text).unwrap()).into();
     let name = match header {
@@ -88,8 +89,8 @@ fn x_forwarded_for() {
         ("localhost", PROXY),
         ("for=192.0.2.1", PROXY),
         ("-", PROXY),
-        // The last address counts, which is nearest to the proxies. Clients can forge those before
-        // it.
+        // The last address counts, because the nearest proxy wrote it. Clients can forge the
+        // addresses before it.
         ("6.6.6.6, 192.0.2.1", "192.0.2.1"),
         ("6.6.6.6,192.0.2.1", "192.0.2.1"),
         ("6.6.6.6 192.0.2.1", PROXY),
@@ -97,7 +98,7 @@ fn x_forwarded_for() {
         ("unknown, 192.0.2.1", "192.0.2.1"),
         ("10.0.0.9, 192.0.2.1", "192.0.2.1"),
         ("garbage \u{fe}, 192.0.2.1", "192.0.2.1"),
-        // A regression: an open quote included the proxy's element.
+        // A regression: a quote that the client opened included the element of the proxy.
         ("\", 192.0.2.1", "192.0.2.1"),
         ("\"6.6.6.6, 192.0.2.1", "192.0.2.1"),
         ("\"a\\\", 192.0.2.1", "192.0.2.1"),

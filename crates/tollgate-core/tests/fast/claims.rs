@@ -1,4 +1,4 @@
-//! Claims as subjects.
+//! Claims of tokens as the values of subjects.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ impl KeyedHash for Length {
     }
 }
 
-/// Accepts tokens that start with `good-`. The rest of the token is the claim `sub`.
+/// A reader that accepts tokens that start with `good-`. The rest of a token is its claim `sub`.
 #[derive(Debug)]
 struct Prefix {
     keys: u8,

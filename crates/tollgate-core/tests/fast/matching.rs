@@ -1,4 +1,4 @@
-//! The rules that a request matches, and its charges.
+//! The rules that a request matches, and the charges of the request.
 #![allow(missing_docs)]
 
 use std::sync::Arc;
@@ -22,7 +22,8 @@ impl KeyedHash for Length {
 
 type Fields = [(&'static str, &'static [u8])];
 
-/// Returns a policy with two dimensions: 0 is the header `x-user`, 1 the route.
+/// Returns a policy with two dimensions. Dimension 0 is the header `x-user`, and dimension 1 is the
+/// route.
 fn policy(order: MatchMode, rules: Vec<Rule>) -> Policy {
     let dimension = |name: &str, source| Dimension { name: name.into(), source };
     let dimensions = vec![
@@ -46,7 +47,8 @@ fn rule(name: &str, matches: RequestMatch, limits: &[(usize, u64)]) -> Rule {
     Rule::new(name, matches, limits)
 }
 
-/// Returns the names of the matching rules, then the charges as `limit:cost@subject`.
+/// Returns the names of the matching rules, followed by the charges. Each charge is written as
+/// `limit:cost@subject`.
 fn plan(policy: &Policy, method: &str, host: &str, path: &str, fields: &'static Fields) -> String {
     struct Headers(&'static Fields);
     impl tollgate_core::Headers for Headers {
@@ -244,7 +246,7 @@ fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
     }
 }
 
-/// Returns a policy with the subject `source`.
+/// Returns a policy in which `source` is the source of the only subject.
 fn policy_per(source: SubjectSource) -> Policy {
     let window = FixedWindow::new(10, Millis::new(1_000), Anchor::default()).unwrap();
     let limit = Limit::new("one", Algorithm::FixedWindow(window)).unwrap();
@@ -256,7 +258,7 @@ fn policy_per(source: SubjectSource) -> Policy {
     Policy::new(dimensions, limits, rules, MatchMode::FirstMatch).unwrap()
 }
 
-/// Returns the rule, the subject, and the ambiguity of a request with these fields.
+/// Returns the matching rule, the subject and the ambiguity of a request with these header fields.
 fn read(policy: &Policy, method: &str, fields: &Fields) -> (String, String, Option<Ambiguity>) {
     struct Headers<'a>(&'a Fields);
     impl tollgate_core::Headers for Headers<'_> {

@@ -10,7 +10,7 @@ use tollgate_core::policy::{
 };
 use tollgate_core::{Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes};
 
-/// A hash that hides nothing, but shows that values were hashed.
+/// A hash for tests. It hides nothing, but shows which values were hashed.
 struct Sum;
 
 impl KeyedHash for Sum {
@@ -23,7 +23,8 @@ fn policy() -> Policy {
     policy_of(OnFailure::Local, OnFailure::Deny)
 }
 
-/// The rule `easy` uses both limits, and the rule `strict` also uses `all`.
+/// Returns a policy with two rules. The rule `easy` uses both limits, and the rule `strict` uses
+/// only the limit `all`. Each rule has its own fallback.
 fn policy_of(easy: OnFailure, strict: OnFailure) -> Policy {
     let sources = [
         ("token", SubjectSource::Credential { header: "authorization".into() }),
@@ -123,7 +124,7 @@ fn the_strictest_rule_says_what_happens_without_the_store() {
     assert_eq!(on_failure(named("all", &[])), OnFailure::Deny);
 }
 
-/// A regression: `on_failure: allow` was ignored for limits that are charged by name.
+/// A regression test: `on_failure: allow` was ignored for limits that are charged by name.
 #[test]
 fn on_failure_allow_holds_for_limits_charged_by_name() {
     let open = policy_of(OnFailure::Allow, OnFailure::Allow);

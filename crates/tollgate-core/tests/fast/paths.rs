@@ -1,4 +1,5 @@
-//! Spellings of paths: those that a service treats alike are equal, others are different.
+//! Spellings of paths. Spellings that a service treats as the same path are equal, and others are
+//! different.
 #![allow(missing_docs)]
 
 use tollgate_core::policy::path::{NormalPath, PathCase, PathOptions, PathParameters};
@@ -268,6 +269,6 @@ fn case_and_parameters_count_as_the_service_says() {
     }
     let resolved = NormalPath::with_options("/x/..;/login/x", sign_in);
     assert!(pattern.matches(&resolved) && resolved.ambiguity() == Some(Ambiguity::DotSegment));
-    // An encoded `;` does not start parameters.
+    // An encoded `;` does not begin parameters.
     assert!(!pattern.matches(&NormalPath::with_options("/login%3ba/x", sign_in)));
 }

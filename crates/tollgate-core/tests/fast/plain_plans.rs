@@ -1,4 +1,5 @@
-//! Plans in memory that is used again have the charges of their own request, not of the one before.
+//! Plans that reuse memory contain the charges of their own request, and not those of the request
+//! before.
 
 use std::sync::Arc;
 
@@ -19,7 +20,7 @@ impl KeyedHash for Zero {
     }
 }
 
-/// Windows of a second.
+/// A schedule with windows of one second.
 #[derive(Debug)]
 struct Seconds(&'static str);
 

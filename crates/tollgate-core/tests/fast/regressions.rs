@@ -1,4 +1,4 @@
-//! Regressions of the step, each named after its bug.
+//! Regression tests of single decisions. Each test is named after the bug that it shows.
 #![allow(missing_docs)]
 
 use tollgate_core::algo::{
@@ -43,8 +43,8 @@ fn two_bucket(quota: u64, window: u64) -> Algorithm {
     Algorithm::TwoBucket(TwoBucket::new(quota, Millis::new(window)).unwrap())
 }
 
-/// A refund removed the newest block, and with it the time up to which older blocks, which were
-/// removed as well, would have counted.
+/// The bug: a refund removed the newest block. The time of that block was lost too, and a lagging
+/// clock could then decide at an earlier time, for which older blocks had already been removed.
 #[test]
 fn a_refund_let_time_run_backwards() {
     let (window, precision) = (Millis::new(10), Millis::new(1));
@@ -65,7 +65,8 @@ fn a_refund_let_time_run_backwards() {
     }
 }
 
-/// The buckets of a limit that had been larger were weighted unchanged, which overflowed 64 bits.
+/// The bug: after the quota was lowered, buckets with more units than the new quota overflowed 64
+/// bits.
 #[test]
 fn a_lowered_limit_overflowed_the_estimate() {
     let mut counter = Counter::new(two_bucket(1_000, 3_600_000));
@@ -76,7 +77,7 @@ fn a_lowered_limit_overflowed_the_estimate() {
     assert_eq!(reading.used, 2_000);
 }
 
-/// A refund that returned nothing moved the time of the state.
+/// The bug: a refund that returned no units changed the time of the state.
 #[test]
 fn a_refund_of_nothing_changed_the_cell() {
     let bucket = TokenBucket::new(1, Millis::new(10), 10).unwrap();
@@ -92,7 +93,7 @@ fn a_refund_of_nothing_changed_the_cell() {
     }
 }
 
-/// A refund that found state of another kind, or from an impossible future, removed it.
+/// The bug: a refund removed state of another algorithm, or state from too far in the future.
 #[test]
 fn a_refund_dropped_what_it_cannot_read() {
     let mut counter = Counter::new(two_bucket(5, 100));
@@ -105,7 +106,8 @@ fn a_refund_dropped_what_it_cannot_read() {
     assert_eq!(counter.cell, before);
 }
 
-/// A permit that was renewed by a lagging clock expired before it would have without the renewal.
+/// The bug: if a lagging clock renewed a permit, the permit expired earlier than without the
+/// renewal.
 #[test]
 fn a_lagging_clock_cut_a_lease_short() {
     let lease = Concurrency::new(1, Millis::new(1_000)).unwrap();

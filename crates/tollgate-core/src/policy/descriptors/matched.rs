@@ -1,4 +1,4 @@
-//! The matching of descriptors with a tree, and their subjects.
+//! The search for the node of a tree that a descriptor matches, and the subject of the descriptor.
 
 use alloc::vec::Vec;
 
@@ -17,11 +17,12 @@ pub struct DescriptorMatch<'p> {
 }
 
 impl Domain {
-    /// Returns the match of a descriptor if its last entry reaches a node with a rule.
+    /// Returns the match of a descriptor, if the descriptor's last entry matches a node with a
+    /// rule.
     ///
-    /// Each entry is matched with the nodes below the previous entry's node, without backtracking.
-    /// An entry without a match ends the search, even if another node on an earlier level would
-    /// have led to a match. A node's rule does not apply to longer descriptors.
+    /// Each entry is matched with the nodes below the node of the previous entry. The search does
+    /// not go back: it ends at an entry without a match, even if another node on an earlier level
+    /// would have led to a match. A node's rule does not apply to longer descriptors.
     #[must_use]
     pub fn find_match(&self, entries: &[(&str, impl AsRef<[u8]>)]) -> Option<DescriptorMatch<'_>> {
         if entries.len() > MAX_DEPTH {
@@ -59,12 +60,12 @@ impl DescriptorMatch<'_> {
     }
 }
 
-/// Creates a subject for descriptors.
+/// Creates the subject of a descriptor: its entries, and a last pair of `kind` and `domain`.
 ///
-/// The last pair is never from a caller. It separates the subjects of different domains, and the
-/// subjects of a tree's limits from those of limits that requests contain. It is not the first
-/// pair, because stores with several shards select the shard by the first pair, and all subjects of
-/// a domain would be on one shard.
+/// The last pair never comes from a caller. The pair separates the subjects of different domains.
+/// Its kind separates the limits of a tree from limits that requests contain. The pair is not the
+/// first one, because stores with several shards select the shard by the first pair. If it were the
+/// first pair, all subjects of a domain would be on one shard.
 pub(super) fn subject<'a>(
     kind: &'a str,
     domain: &'a str,

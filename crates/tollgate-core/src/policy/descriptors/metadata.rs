@@ -1,9 +1,9 @@
-//! Metadata of a node in a descriptor tree. It is passed to the caller unchanged.
+//! Metadata of a node in a descriptor tree, which callers receive unchanged.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// A JSON value. Envoy receives the value as dynamic metadata, and no decision depends on it.
+/// A JSON value that Envoy receives as dynamic metadata. No decision depends on the value.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Metadata {
     /// The null value.

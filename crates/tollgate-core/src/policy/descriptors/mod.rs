@@ -1,11 +1,13 @@
 //! Descriptor trees: limits for callers that describe their requests, such as Envoy.
 //!
-//! A caller names a domain and sends descriptors, each an ordered list of entries (key and value).
-//! A domain is a tree of such keys and values. The node of the tree that a descriptor's last entry
-//! matches contains the rule for that descriptor. The matching is that of `envoyproxy/ratelimit`,
-//! the reference server of the protocol, with one difference. In the reference server, a counter's
-//! name joins keys and values by `_`, so (`a`, `b_c`) and (`a_b`, `c`) share a counter. In Tollgate
-//! they have two counters.
+//! A caller names a domain and sends descriptors. A descriptor is an ordered list of entries, and
+//! an entry is a key and a value. The policy has a tree of such keys and values for each domain.
+//! The tree's node that the last entry of a descriptor matches contains the rule for that
+//! descriptor.
+//!
+//! The matching is that of `envoyproxy/ratelimit`, the reference server of the protocol, with one
+//! difference. In the reference server, a counter's name joins keys and values by `_`, so (`a`,
+//! `b_c`) and (`a_b`, `c`) share a counter. In Tollgate they have two counters.
 
 pub mod matched;
 pub mod metadata;
@@ -30,7 +32,7 @@ pub use tree::{
 use super::OnFailure;
 pub use super::pattern::{Pattern, PatternError};
 
-/// The most entries of a descriptor, and the largest depth of a tree.
+/// The largest number of entries of a descriptor, and the largest depth of a tree.
 pub const MAX_DEPTH: usize = 32;
 
 /// A tree of limits for the descriptors of one domain.

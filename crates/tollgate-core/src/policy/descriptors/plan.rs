@@ -19,53 +19,54 @@ pub struct Descriptor<'a, V> {
     pub entries: &'a [(&'a str, V)],
     /// The units to charge or refund.
     pub hits: Hits,
-    /// A limit that the request itself contains. It takes precedence over the tree's limit.
+    /// The limit that the caller sent with the descriptor. It takes precedence over the limit in
+    /// the tree.
     pub rate: Option<Rate>,
 }
 
-/// The units of a descriptor.
+/// The units that a descriptor charges or refunds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
-    /// Charges these units. Cost 0 peeks.
+    /// Charges these units. A cost of 0 only reads the limit.
     Charge(Cost),
     /// Refunds these units.
     Refund(Cost),
 }
 
-/// The plan of a request's descriptors, in their order.
+/// The plan for all descriptors of a request.
 #[derive(Clone, Debug)]
 pub struct DescriptorPlan<'p> {
-    /// The domain, or `None` if the policy has no domain with that name. In that case nothing is
-    /// limited, even if the request contains limits.
+    /// The domain, or `None` if the policy has no domain with that name. Requests to an unknown
+    /// domain are not limited, even if the caller sends limits with them.
     pub domain: Option<&'p Domain>,
-    /// One plan for each descriptor.
+    /// The plan of each descriptor, in the order of the descriptors.
     pub descriptors: Vec<PlannedDescriptor<'p>>,
 }
 
 /// The plan of one descriptor.
 #[derive(Clone, Debug)]
 pub struct PlannedDescriptor<'p> {
-    /// The outcome of the matching.
+    /// The outcome of matching the descriptor with the tree.
     pub outcome: DescriptorOutcome,
-    /// The effect of a refusal.
+    /// The effect of a refusal of the descriptor on the request.
     pub mode: NodeMode,
-    /// The group of the descriptor, with [`NodeMode::Quota`].
+    /// The quota group of a descriptor with [`NodeMode::Quota`], otherwise `None`.
     pub group: Option<QuotaGroup>,
-    /// The rule of the tree's node that the descriptor matched. `None` if no node matched or the
-    /// request contained the limit.
+    /// The rule of the node that the descriptor matched. `None` if no node matched, or if the
+    /// caller sent a limit with the descriptor.
     pub rule: Option<&'p DescriptorRule>,
 }
 
-/// The outcome of the matching of one descriptor.
+/// The outcome of matching one descriptor with the tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DescriptorOutcome {
     /// The descriptor matches no node with a rule.
     Unmatched,
-    /// The matching rule sets no limit.
+    /// The matching rule sets no limit, so the descriptor is admitted without a charge.
     Unlimited,
     /// Another descriptor of the request has a rule that replaces the rule of this descriptor.
     Replaced,
-    /// The rule blocks the descriptor: it is over its limit, whatever its units.
+    /// The rule blocks the descriptor: the descriptor is refused, whatever its units.
     Blocked,
     /// The descriptor is counted.
     Limited(Limited),
@@ -157,8 +158,8 @@ impl PlannedDescriptor<'_> {
         }
     }
 
-    /// Returns the plan of a descriptor with a limit that the request contains. This limit is
-    /// always enforced, never replaced, and counted separately from the tree's limits.
+    /// Returns the plan of a descriptor with a limit that the caller sent. This limit is always
+    /// enforced, is never replaced, and has counters separate from those of the tree's limits.
     fn brought<V: AsRef<[u8]>>(
         rate: Rate,
         domain: &str,
@@ -174,7 +175,7 @@ impl PlannedDescriptor<'_> {
     }
 
     /// Returns the name that callers see: the name of the rule, or the name of its limit if the
-    /// rule has no name. A limit that the request contains has no name.
+    /// rule has no name. Returns `None` for a limit that the caller sent.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let rule = self.rule?;
@@ -189,8 +190,8 @@ impl PlannedDescriptor<'_> {
 impl DescriptorPlan<'_> {
     /// Returns the charges of the descriptors that `chosen` selects. Refunds are not included.
     ///
-    /// Equal descriptors become one charge of their total cost. If equal descriptors contain
-    /// different rates for the same unit of time, the smaller rate applies.
+    /// Equal descriptors become one charge with their total cost. If callers sent different rates
+    /// for the same unit of time with equal descriptors, the smallest rate applies.
     #[must_use]
     pub fn charges(&self, chosen: impl Fn(&PlannedDescriptor<'_>) -> bool) -> DescriptorCharges {
         let mut charges = DescriptorCharges::default();
@@ -227,8 +228,8 @@ impl DescriptorCharges {
     }
 }
 
-/// Sets the outcome [`Replaced`](DescriptorOutcome::Replaced) for descriptors with a rule that
-/// another descriptor's rule replaces. A replaced rule still replaces other rules.
+/// Sets the outcome [`Replaced`](DescriptorOutcome::Replaced) for each descriptor with a rule that
+/// the rule of another descriptor replaces. A rule that is replaced still replaces other rules.
 fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     let rules = planned.iter().filter_map(|descriptor| descriptor.rule);
     let replaced: Vec<&str> = rules.flat_map(|rule| &rule.replaces).map(|name| &**name).collect();
@@ -262,7 +263,7 @@ fn group_quotas<V: AsRef<[u8]>>(
     }
 }
 
-/// The key by which descriptors are grouped.
+/// The key of a quota group. Descriptors with equal keys belong to one group.
 #[derive(PartialEq, Eq)]
 enum QuotaKey<'a> {
     Model { backend: &'a [u8], model: &'a [u8] },

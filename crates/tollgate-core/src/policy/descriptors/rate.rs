@@ -1,4 +1,4 @@
-//! A limit that a request contains: a number of requests per unit of time.
+//! A limit that a caller sends with a request: a number of requests per unit of time.
 
 use alloc::sync::Arc;
 
@@ -20,7 +20,7 @@ pub enum TimeUnit {
     Day,
     /// 7 days.
     Week,
-    /// 30 days, independent of the calendar: the reference server's default.
+    /// 30 days, independent of the calendar, as in the reference server by default.
     Month,
     /// 365 days.
     Year,
@@ -29,7 +29,7 @@ pub enum TimeUnit {
 /// A number of requests per unit of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rate {
-    /// The requests per unit. 0 blocks all requests.
+    /// The requests per unit of time. The number 0 blocks all requests.
     pub requests: u32,
     /// The unit of time. Windows begin at multiples of the unit since the Unix epoch.
     pub unit: TimeUnit,
@@ -52,16 +52,16 @@ impl TimeUnit {
         })
     }
 
-    /// Returns the unit with the length `window`, if there is one.
+    /// Returns the unit of time that is as long as `window`, if there is such a unit.
     #[must_use]
     pub fn of(window: Millis) -> Option<Self> {
         use TimeUnit::{Day, Hour, Minute, Month, Second, Week, Year};
         [Second, Minute, Hour, Day, Week, Month, Year].into_iter().find(|u| u.window() == window)
     }
 
-    /// Returns the name of limits that requests contain. Each unit of time has one name. Metrics
-    /// that have the limit's name as a label therefore have few label values, whatever callers
-    /// send.
+    /// Returns the name of the limits that callers send for this unit of time. Metrics have the
+    /// name of a limit as a label. With one name for each unit of time, the label has few values,
+    /// whatever callers send.
     const fn override_name(self) -> &'static str {
         match self {
             Self::Second => "override-per-second",

@@ -6,15 +6,16 @@ use core::fmt;
 
 use super::{MAX_DEPTH, Metadata, Pattern};
 
-/// A node of a descriptor tree: the key and value of an entry, the rule for descriptors that end
-/// here, and the nodes for the next entry.
+/// A node of a descriptor tree: the key and value of an entry, the rule for descriptors that end at
+/// this node, and the nodes for the next entry.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// The key of the entry.
+    /// The key of the entries that match this node.
     pub key: Box<str>,
-    /// The values of the entry that match.
+    /// The values of the entries that match this node.
     pub value: NodeValue,
-    /// The rule for descriptors that end at this node, if there is one.
+    /// The rule for descriptors that end at this node, if there is a rule. A descriptor ends at the
+    /// node that its last entry matches.
     pub rule: Option<DescriptorRule>,
     /// The next level of the tree.
     pub children: DescriptorLevel,
@@ -41,17 +42,18 @@ pub enum Sharing {
     Shared,
 }
 
-/// The rule of a node, for descriptors that end at that node.
+/// The rule of a node. It applies to descriptors that end at the node: their last entry matches it.
 #[derive(Clone, Debug)]
 pub struct DescriptorRule {
-    /// The limit, or the decision without a limit.
+    /// The limit, or the fixed decision if the rule has no limit.
     pub allowance: Allowance,
     /// The name that callers see, and by which other rules replace this rule. The default is the
     /// limit's name.
     pub name: Option<Box<str>>,
-    /// The effect of a refusal.
+    /// The effect of a refusal on the request.
     pub mode: NodeMode,
-    /// The names of rules that are dropped from a request that matches this rule.
+    /// The names of other rules. If a request matches this rule, descriptors that match those other
+    /// rules are not counted.
     pub replaces: Vec<Box<str>>,
     /// The labels of this rule's metrics.
     pub metric: MetricDetail,
@@ -59,7 +61,7 @@ pub struct DescriptorRule {
     pub metadata: Metadata,
 }
 
-/// The limit of a node.
+/// The limit of a rule, or the fixed decision of a rule without a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// A limit, counted separately for each descriptor: an index into
@@ -71,7 +73,7 @@ pub enum Allowance {
     Blocked,
 }
 
-/// The effect of a node's refusal.
+/// The effect of a refusal of a descriptor on its request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeMode {
     /// The request is refused.
@@ -79,17 +81,17 @@ pub enum NodeMode {
     Enforce,
     /// The request is counted and evaluated, and never refused.
     Shadow,
-    /// The request is refused only if every [`QuotaGroup`](super::QuotaGroup) of it is exceeded.
+    /// The request is refused only if all of its [quota groups](super::QuotaGroup) are exceeded.
     Quota,
 }
 
-/// The label values of a node's metrics.
+/// The number of series that a node's metrics have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricDetail {
-    /// One label value for the node.
+    /// One series for the node.
     #[default]
     Node,
-    /// One label value for each combination of values that the node's path matched.
+    /// One series for each combination of values in the descriptors that match the node.
     Values,
 }
 
@@ -192,11 +194,11 @@ impl DescriptorLevel {
         self.nodes.is_empty()
     }
 
-    /// Returns the node that matches an entry. It is the node with exactly this value, otherwise
-    /// the first node with a pattern that matches, otherwise the node for any value.
+    /// Returns the node that matches an entry: the node with exactly this value, or else the first
+    /// node with a matching pattern, or else the node for any value.
     ///
-    /// A value that equals the text of a pattern matches that pattern's node, as in the reference
-    /// server.
+    /// A value that equals the text of a pattern matches the node of that pattern, as in the
+    /// reference server.
     #[must_use]
     pub fn find_match(&self, key: &str, value: &[u8]) -> Option<&Node> {
         let has_value = !value.is_empty();
@@ -204,8 +206,8 @@ impl DescriptorLevel {
         exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
     }
 
-    /// Returns whether this level, which is at `depth`, is valid: all indices of limits are below
-    /// `limits`, and no node is deeper than allowed.
+    /// Returns whether this level, which is at `depth`, is valid. In a valid level, all indices of
+    /// limits are below `limits`, and no node is deeper than [`MAX_DEPTH`].
     pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);

@@ -12,9 +12,9 @@ use crate::policy::Ambiguity;
 pub struct PathOptions {
     /// Whether paths are case-sensitive.
     pub case: PathCase,
-    /// The treatment of parameters in segments.
+    /// What happens to parameters in segments.
     pub parameters: PathParameters,
-    /// The treatment of requests with an ambiguous path.
+    /// What happens to a request with an ambiguous path.
     pub ambiguous: AmbiguousPaths,
 }
 
@@ -28,17 +28,17 @@ pub enum PathCase {
     Ignore,
 }
 
-/// The treatment of parameters in a segment, such as `;v=1` in `/login;v=1`.
+/// What happens to parameters in a segment, such as `;v=1` in `/login;v=1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PathParameters {
     /// Parameters are part of the segment.
     #[default]
     Keep,
-    /// Parameters are removed, for services that remove them.
+    /// Parameters are removed, for services that ignore them.
     Drop,
 }
 
-/// The treatment of requests with a path that services interpret differently.
+/// What happens to a request with a path that services interpret differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AmbiguousPaths {
     /// Requests with such a path are refused.
@@ -48,9 +48,9 @@ pub enum AmbiguousPaths {
     Pass,
 }
 
-/// A normalized path. Segments are percent-decoded once, empty segments and `.` are removed, and
-/// `..` is resolved. Different spellings of one path that a service treats as equal have the same
-/// normal form.
+/// A normalized path. Its segments are percent-decoded once. Empty segments and the segment `.` are
+/// removed, and the segment `..` removes the segment before it. Spellings of one path that a
+/// service treats as equal have the same normal form.
 #[derive(Clone, Debug)]
 pub struct NormalPath<'p> {
     form: Form<'p>,
@@ -59,8 +59,8 @@ pub struct NormalPath<'p> {
 
 #[derive(Clone, Debug)]
 enum Form<'p> {
-    /// A path that is already normalized except for empty segments. Most paths are, and need no
-    /// allocation.
+    /// A path in which all non-empty segments are already in normal form. Most paths are of this
+    /// kind and need no allocation.
     Plain(&'p str),
     Segments(Vec<Cow<'p, [u8]>>),
 }
@@ -104,7 +104,7 @@ impl<'p> NormalPath<'p> {
         self.ambiguity
     }
 
-    /// Returns the path as bytes, each segment after a slash.
+    /// Returns the normal form of the path as bytes, with a slash before each segment.
     pub(in crate::policy) fn bytes(&self) -> Cow<'_, [u8]> {
         match self.segments().next() {
             None => Cow::Borrowed(b"/"),
@@ -123,7 +123,7 @@ impl<'p> NormalPath<'p> {
         }
     }
 
-    /// Returns the segments of the path, from the first one on.
+    /// Returns the segments of the path, beginning with the first one.
     pub(in crate::policy) fn segments(&self) -> Segments<'_> {
         match &self.form {
             Form::Plain(path) => Segments::Plain(path.as_bytes()),
@@ -132,7 +132,7 @@ impl<'p> NormalPath<'p> {
     }
 }
 
-/// Two paths are equal if their segments are.
+/// Two paths are equal if their segments are equal.
 impl PartialEq for NormalPath<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.segments().eq(other.segments())
@@ -158,9 +158,8 @@ pub(in crate::policy) enum Segments<'a> {
 }
 
 impl Segments<'_> {
-    /// Compares the first byte of the next segment with the first byte of `text`. If the result is
-    /// false, the next segment is not `text`. If the result is true, the segment and `text` can
-    /// still differ.
+    /// Returns false if the first bytes of the next segment and of `text` differ. In that case the
+    /// next segment is not `text`. If the result is true, the segment and `text` can still differ.
     pub(in crate::policy) fn begins_with(&self, text: &[u8]) -> bool {
         match self {
             Self::Plain([b'/', first, ..]) if *first != b'/' => text.first() == Some(first),
@@ -204,15 +203,14 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     }
 }
 
-/// The kind of bytes that a normal form cannot contain.
+/// The class of the bytes that a normal form cannot contain.
 const DECODED: u8 = 1;
-/// The kind of a dot. A segment in normal form cannot begin with a dot unless more text than dots
-/// follows.
+/// The class of the dot. A segment that consists of one or two dots is not in normal form.
 const DOT: u8 = 2;
-/// The kind of bytes that a comparison without regard to case can change.
+/// The class of the bytes that change if the case of letters is ignored.
 const CASED: u8 = 4;
 
-/// The kind of each byte, 0 for ordinary bytes.
+/// The class of each byte. Ordinary bytes have the class 0.
 const KINDS: [u8; 256] = {
     let mut kinds = [0; 256];
     let mut byte = 0;
@@ -228,8 +226,8 @@ const KINDS: [u8; 256] = {
     kinds
 };
 
-/// Returns the reason why services interpret this segment differently, if there is one. `part` is
-/// the segment as it was sent, and `segment` is the decoded segment.
+/// Returns the reason why services interpret a segment differently, if there is one. `part` is the
+/// segment as the client sent it, and `segment` is the decoded segment.
 fn ambiguity_of(part: &[u8], segment: &[u8]) -> Option<Ambiguity> {
     let has = |byte: u8| segment.contains(&byte);
     if has(b'/') {
@@ -254,8 +252,8 @@ fn before_parameters(segment: &[u8]) -> &[u8] {
     segment.iter().position(|byte| *byte == b';').map_or(segment, |at| &segment[..at])
 }
 
-/// Returns a form of `segment` that is equal for all segments that differ only by the case of
-/// letters.
+/// Returns `segment` in a form that does not depend on the case of its letters. Two segments that
+/// differ only in case have the same form.
 pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     match str::from_utf8(segment) {
         // The text is converted to upper case first, because some letters have several lower-case
@@ -268,8 +266,8 @@ pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Decodes `%xx`. A `%` without two hexadecimal digits stays. Most segments contain no `%` and are
-/// borrowed.
+/// Decodes each `%xx`. A `%` without two hexadecimal digits stays unchanged. A segment without `%`,
+/// the usual case, is borrowed.
 pub(in crate::policy) fn decode(part: &[u8]) -> Cow<'_, [u8]> {
     if !part.contains(&b'%') {
         return Cow::Borrowed(part);

@@ -2,7 +2,8 @@ use tollgate_core::policy::descriptors::{DescriptorLevel, LevelError, MAX_DEPTH}
 
 use crate::descriptors::world::{Entries, edge, limited, node, policy};
 
-/// The tree for the table. The limits identify the matched node.
+/// Returns the tree for the table of cases. The index of its limit identifies the node that a
+/// descriptor matches.
 fn tree() -> Vec<tollgate_core::policy::descriptors::Node> {
     vec![
         node("address", limited(0), Vec::new()),
@@ -33,10 +34,12 @@ fn the_most_specific_node_is_met() {
         (&[("Address", "10.0.0.1")], None),
         (&[("address_10.0.0.1", "")], None),
         (&[("address", "10.0.0.1"), ("path", "/x")], Some(2)),
-        // There is no node below it, and the node for any value does not match longer descriptors.
+        // The tree has no node for the second entry below the first one. The node for any value
+        // does not match longer descriptors.
         (&[("address", "10.0.0.2"), ("path", "/x")], None),
         (&[("address", "10.0.0.1"), ("path", "/x"), ("more", "y")], None),
-        // Patterns match in the order of the policy, after exact values and before any value.
+        // Nodes with a pattern are tried in the order of the policy: after the node with the exact
+        // value, and before the node for any value.
         (&[("path", "/search")], Some(1)),
         (&[("path", "/search/orders")], Some(1)),
         (&[("path", "/shop/orders")], Some(2)),
@@ -56,7 +59,8 @@ fn the_most_specific_node_is_met() {
 
 #[test]
 fn there_is_no_going_back() {
-    // The exact node has no children; the pattern's node has some, but is not tried.
+    // The exact node has no children. The node with the pattern has children, but the search does
+    // not go back to it.
     let below = |index| vec![node("user", limited(index), Vec::new())];
     let domain =
         edge(vec![node("path=/a", limited(0), Vec::new()), node("path=/*", None, below(1))]);
@@ -73,7 +77,7 @@ fn nodes_side_by_side_differ() {
     assert_eq!(twice("a", "a"), Some(error.clone()));
     assert_eq!(twice("a=b*", "a=b*"), Some(error));
     assert_eq!(twice("a", "a=b"), None);
-    // The reference server treats these two as one.
+    // The reference server treats these two descriptors as one.
     assert_eq!(twice("a=b_c", "a_b=c"), None);
     assert_eq!(
         DescriptorLevel::new(vec![node("", None, Vec::new())]).err(),

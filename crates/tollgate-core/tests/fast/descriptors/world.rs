@@ -18,7 +18,7 @@ impl KeyedHash for Unhashed {
 
 pub(crate) type Entries<'a> = &'a [(&'a str, &'a str)];
 
-/// Returns a node for `key` alone, or for `key=value`. A `*` in the value makes it a pattern.
+/// Returns a node for `key`, or for `key=value`. If the value contains `*`, it is a pattern.
 pub(crate) fn node(entry: &str, rule: Option<DescriptorRule>, children: Vec<Node>) -> Node {
     let (key, value) = entry.split_once('=').unwrap_or((entry, ""));
     let value = match value {
@@ -35,7 +35,7 @@ pub(crate) fn limited(index: usize) -> Option<DescriptorRule> {
     Some(DescriptorRule::new(Allowance::Limit(index)))
 }
 
-/// Returns a policy with one domain, `edge`, and limits named by their numbers.
+/// Returns a policy with the single domain `edge`. The names of its limits are numbers.
 pub(crate) fn policy(tree: Vec<Node>) -> Policy {
     let window = FixedWindow::new(10, Millis::new(60_000), Anchor::Calendar).unwrap();
     let limit = |index: usize| LimitBinding {

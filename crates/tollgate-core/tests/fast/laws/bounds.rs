@@ -1,4 +1,4 @@
-//! No time span admits more than the quota that the algorithm promises for it.
+//! In no time span does an algorithm admit more units than it promises.
 
 use proptest::prelude::*;
 use tollgate_core::Algorithm;
@@ -8,7 +8,7 @@ use crate::laws::world::{
     token_bucket, two_bucket,
 };
 
-/// Returns the charges that were admitted and not refunded, after all operations.
+/// Returns the charges that were admitted, and not refunded, after all operations in `acts`.
 fn admitted(algorithm: Algorithm, acts: &[Act]) -> Vec<Admitted> {
     let mut world = World::new(algorithm);
     acts.iter().for_each(|act| {
@@ -60,14 +60,16 @@ proptest! {
         }
     }
 
-    /// Any time span admits at most the burst, the refill during it, and the units that refunds
-    /// after the first one returned, because a position does not reflect later refunds.
+    /// In any time span, a token bucket admits at most its burst, the tokens that arrive in the
+    /// span, and the units that refunds after the first one returned. Those refunds can return too
+    /// much, because a position does not reflect the refunds after its charge.
     #[test]
     fn no_stretch_passes_burst_and_rate(algorithm in token_bucket(), acts in acts()) {
         let Algorithm::TokenBucket(limit) = algorithm else { unreachable!() };
         let window = limit.window().get();
         let mut world = World::new(algorithm);
-        // In fractions of a token, because a refund may return a part of one.
+        // The refunded amounts are fractions of a token, because a refund may return only a part of
+        // a token.
         let mut given = vec![];
         for act in &acts {
             if let Act::Refund { after, of } = act {
@@ -97,8 +99,8 @@ proptest! {
         }
     }
 
-    /// By its own estimate it is never above the quota, and actually below twice the quota in any
-    /// time span.
+    /// The estimate is never above the quota. The admitted units are at most twice the quota in any
+    /// time span of one window.
     #[test]
     fn a_two_bucket_estimate_stays_below_its_bound(algorithm in two_bucket(), acts in acts()) {
         let Algorithm::TwoBucket(limit) = algorithm else { unreachable!() };

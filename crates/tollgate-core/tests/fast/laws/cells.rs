@@ -24,7 +24,8 @@ proptest! {
         }
     }
 
-    /// A peek reports the same as a charge of that cost, and does not change the cell.
+    /// A peek reports the same admission as a charge of the same cost, and does not change the
+    /// cell.
     #[test]
     fn looks_tell_and_change_nothing(
         algorithm in any_algorithm(), acts in acts(), counts: bool, cost in 0..12_u64,
@@ -59,7 +60,7 @@ proptest! {
         }
     }
 
-    /// Within a window `used` only grows, except by a refund, and the reset does not change.
+    /// Within one window, `used` decreases only by refunds, and the reset time does not change.
     #[test]
     fn a_window_grows_towards_one_reset(algorithm in fixed_window(), acts in acts()) {
         let mut world = World::new(algorithm);
@@ -79,7 +80,7 @@ proptest! {
         }
     }
 
-    /// A plain state gives the same decisions as the cell that contains it.
+    /// A plain state leads to the same decisions as the cell that contains it.
     #[test]
     fn plain_states_are_no_other_step(
         algorithm in prop_oneof![fixed_window(), token_bucket()], acts in acts(), counts: bool,
@@ -98,7 +99,7 @@ proptest! {
         let operation = Operation::Charge { cost, id: ChargeId(1) };
         prop_assert_eq!((reading, Some(next.into())), decide(Some(cell), &world.limit, operation, now));
         if reading.admission == Admission::Now && cost != Cost::PEEK {
-            // The memory store depends on this.
+            // The memory store depends on this equality.
             prop_assert_eq!(reading.full_reset_at, expires_at(&next.into(), &world.limit));
         }
     }
@@ -117,8 +118,7 @@ proptest! {
         }
     }
 
-    /// From its `expires_at` on, a cell has the same effect as a missing cell. It may be read a
-    /// moment earlier.
+    /// From the time `expires_at` on, a cell leads to the same decisions as a missing cell.
     #[test]
     fn cells_that_are_over_say_nothing(
         algorithm in any_algorithm(), acts in acts(), late in 0..3_u64, cost in 0..12_u64
@@ -138,7 +138,8 @@ proptest! {
         }
     }
 
-    /// Counted refusals never admit more, and the state always expires.
+    /// If a sliding log counts refusals, the number of its entries stays bounded, and the entries
+    /// stay sorted by time.
     #[test]
     fn counted_refusals_stay_bounded(algorithm in sliding_log(), acts in acts()) {
         let Algorithm::SlidingLog(limit) = algorithm else { unreachable!() };

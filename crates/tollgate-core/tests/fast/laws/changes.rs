@@ -1,4 +1,4 @@
-//! How a limit reads the counters of the limit that it replaces.
+//! Decisions on the counters of a limit after another definition has replaced the limit.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{
@@ -25,7 +25,7 @@ pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     ]
 }
 
-/// Generates two definitions that count in the same units.
+/// Generates an old and a new definition that can use the same counters.
 fn related() -> impl Strategy<Value = (Algorithm, Algorithm)> {
     let numbers = (any_algorithm(), 1..12_u64, 1..120_u64, 1..12_u64);
     numbers.prop_map(|(old, quota, window, burst)| {
@@ -57,7 +57,7 @@ fn limit(algorithm: Algorithm, on_change: OnChange) -> Limit {
     Limit::new("core", algorithm).unwrap().with_on_change(on_change)
 }
 
-/// Returns the counters of `limit` after charges of `costs`, and the time after them.
+/// Charges `costs` on `limit`. Returns the counters after that, and the time.
 fn charged(limit: &Limit, costs: &[(u64, u64)]) -> (Option<Cell>, Timestamp) {
     let (mut cell, mut now) = (None, Timestamp::from_millis(START));
     for (id, (after, cost)) in (1..).zip(costs) {
@@ -72,7 +72,7 @@ fn costs() -> impl Strategy<Value = Vec<(u64, u64)>> {
     prop::collection::vec((0..30_u64, 1..4_u64), 1..12)
 }
 
-/// Returns the reading of a limit that shares the old one's counters.
+/// Returns the used units and the reset time that `limit` reads from `cell`.
 fn used(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> (u64, Timestamp) {
     let reading = assess(cell, limit, Cost::PEEK, now);
     (reading.used, reading.full_reset_at)
@@ -97,7 +97,8 @@ proptest! {
         let before = assess(cell.as_ref(), &old, Cost::PEEK, now);
         prop_assume!(before.found == StoredState::Present);
         prop_assert_eq!(used(cell.as_ref(), &new, now), used(cell.as_ref(), &old, now));
-        // The last millisecond of the current window, and the first one after it.
+        // The test reads the last millisecond of the current window, and the first millisecond
+        // after it.
         let last = Timestamp::from_millis(before.full_reset_at.as_millis() - 1);
         prop_assert_eq!(used(cell.as_ref(), &new, last).0, before.used);
         prop_assert_eq!(used(cell.as_ref(), &new, before.full_reset_at).0, 0);
@@ -112,7 +113,7 @@ proptest! {
         let new = new.replacing(&old);
         let (cell, now) = charged(&old, &costs);
         let before = assess(cell.as_ref(), &new, Cost::PEEK, now);
-        // A bucket with more tokens than the new burst is full.
+        // A token bucket that contains more tokens than the new burst counts as full.
         let is_bucket = matches!(new.algorithm(), Algorithm::TokenBucket(_));
         prop_assert!(before.found != StoredState::Discarded || is_bucket && before.used == 0);
         let operation = Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(99) };
@@ -131,8 +132,8 @@ proptest! {
         let (cell, now) = charged(&old, &costs);
         let (before, after) = (used(cell.as_ref(), &old, now).0, used(cell.as_ref(), &new, now).0);
         match new.algorithm() {
-            // The remaining tokens stay, at most the new burst. The refill since the last charge
-            // follows the new quota.
+            // The remaining tokens stay, but at most the new burst. Since the last charge, tokens
+            // arrive by the new quota.
             Algorithm::TokenBucket(bucket) if before > 0 => {
                 let Algorithm::TokenBucket(former) = old.algorithm() else { unreachable!() };
                 let left = old.capacity() - before;
@@ -141,12 +142,12 @@ proptest! {
                 prop_assert!(bucket.quota() > former.quota() || after >= expected);
             }
             Algorithm::TokenBucket(_) => {}
-            // The charges within the new window count.
+            // Only the charges within the new window count.
             Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_) => {
                 prop_assert!(new.window() > old.window() || after <= before);
                 prop_assert!(new.window() < old.window() || after >= before);
             }
-            // Each of the two buckets contains at most the quota.
+            // Each of the two buckets counts with at most the new quota.
             Algorithm::TwoBucket(_) if new.capacity() < old.capacity() => {
                 prop_assert!(after <= before, "{after} of {before}");
             }
@@ -172,13 +173,14 @@ proptest! {
         let after = assess(scaled.as_ref(), &new, Cost::PEEK, now);
         let expected = (before.used * new.capacity()).div_ceil(old.capacity());
         prop_assert_eq!(after.used, expected.min(new.capacity()));
-        // The change neither locks out clients with remaining units nor admits clients without any.
+        // After the change, a client with remaining units is not refused, and a client without
+        // remaining units is not admitted.
         prop_assert_eq!(before.used == 0, after.used == 0);
         prop_assert!(before.used < old.capacity() || after.admission != Admission::Now);
         if let (Algorithm::FixedWindow(_), Some(_)) = (new.algorithm(), &scaled) {
             prop_assert!(after.full_reset_at <= before.full_reset_at, "no window ends later");
         }
-        // A second takeover changes nothing.
+        // Taking over the usage a second time changes nothing.
         if let Some(cell) = scaled {
             let twice = join(Some(cell.clone()), cell.clone(), &new, now);
             prop_assert_eq!(twice, Some(cell));
@@ -223,12 +225,13 @@ fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
     let ends_at = now.after(Millis::new(3_600_000));
     let known = shorter.clone().replacing(&old);
     assert_eq!(used(cell.as_ref(), &known, now), (60, ends_at));
-    // This also holds over several changes, and the tolerance is never larger than the longest of
-    // them requires.
+    // The window also keeps its end over several changes. The tolerance for times in the future is
+    // not larger than the longest of the replaced windows requires.
     let shortest = fixed(100, 10).replacing(&known);
     assert_eq!(used(cell.as_ref(), &shortest, now), (60, ends_at));
     assert_eq!(shortest.skew_tolerance().get(), 5_000 + 3_600_000 - 10);
-    // A limit that never knew the longer window discards the state as one from the future.
+    // A limit that does not replace the longer window treats its state as from too far in the
+    // future.
     assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, StoredState::Discarded);
 }
 
@@ -257,8 +260,8 @@ fn a_limit_takes_over_until_the_windows_of_the_one_before_are_over() {
     let last = Timestamp::from_millis(over.as_millis() - 1);
     assert_eq!(second.predecessor(last), Some(&scaling(10)));
     assert_eq!(second.predecessor(over), None);
-    // A reload without a change of this limit keeps the predecessor. Another change takes over from
-    // this definition.
+    // A reload that does not change this limit keeps the predecessor. After another change, this
+    // definition is the predecessor.
     let again = scaling(20).with_predecessor(&second, now.after(Millis::new(500)));
     assert_eq!(again.predecessor(last), Some(&scaling(10)));
     let third = scaling(40).with_predecessor(&again, now);

@@ -1,4 +1,4 @@
-//! The join of two records of one subject.
+//! Joins of two states of one limit and subject.
 
 use proptest::prelude::*;
 use tollgate_core::decide::join;
@@ -9,7 +9,8 @@ use crate::laws::world::{World, acts, any_algorithm, config};
 proptest! {
     #![proptest_config(config(1_500))]
 
-    /// If one record is a later state of the other, the join is the later one, in either order.
+    /// If one state is a later state of the other, the join equals the later state, in either
+    /// order.
     #[test]
     fn what_one_counted_and_the_other_did_too_counts_once(
         algorithm in any_algorithm(), before in acts(), after in takes(),
@@ -27,7 +28,8 @@ proptest! {
         }
     }
 
-    /// The join of two diverged records uses at least as much as either, in either order.
+    /// If two states have diverged, their join uses at least as many units as each of them, in
+    /// either order.
     #[test]
     fn accounts_that_part_are_no_less_than_either(
         algorithm in any_algorithm(), before in acts(), one in acts(), other in acts(),
@@ -47,7 +49,7 @@ proptest! {
     }
 }
 
-/// Generates costs of charges at one time.
+/// Generates the costs of several charges that are made at one time.
 fn takes() -> impl Strategy<Value = Vec<u64>> {
     prop::collection::vec(1..4_u64, 0..6)
 }

@@ -1,4 +1,4 @@
-//! The reading of a peek that is charged later.
+//! The status that is computed from a peek, compared with the status of the charge.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::laws::world::{World, acts, any_algorithm, config};
 proptest! {
     #![proptest_config(config(1_500))]
 
-    /// Computed from the peek alone: the numbers of the charge, and a reset that is never early.
+    /// The status that is computed from a peek has the numbers of the charge. Its reset time is
+    /// never earlier than that of the charge.
     #[test]
     fn a_look_tells_what_its_charge_will(
         algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64,
@@ -35,7 +36,7 @@ proptest! {
         if !matches!(algorithm, Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)) {
             prop_assert_eq!((told.used, told.remaining), (real.used, real.remaining));
         }
-        // Fractions of units are reported rounded up to whole units.
+        // Fractions of a unit are rounded up, so the used units can differ by one.
         prop_assert!(told.used.abs_diff(real.used) <= 1);
         let was_given_back = seen.used == 0 && seen.found == StoredState::Present;
         if matches!(algorithm, Algorithm::FixedWindow(_)) && !was_given_back {

@@ -1,4 +1,4 @@
-//! Laws of every algorithm, for all operations in any order.
+//! Properties of every algorithm, for all operations in any order.
 #![allow(missing_docs)]
 
 mod bounds;

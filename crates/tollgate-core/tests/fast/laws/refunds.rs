@@ -1,4 +1,5 @@
-//! A refund returns at most the charged units, and only to their position.
+//! A refund returns at most the charged units, and returns them only to the window, block or bucket
+//! of the charge.
 
 use proptest::prelude::*;
 use tollgate_core::Algorithm;
@@ -35,8 +36,8 @@ proptest! {
         }
     }
 
-    /// Without other operations in between, a refund cancels its charge. A bucket that is full
-    /// within a millisecond may need that millisecond.
+    /// A refund directly after a charge cancels the charge. A token bucket may need one more
+    /// millisecond, because the refund is rounded down to whole milliseconds.
     #[test]
     fn a_refund_at_once_undoes_the_charge(
         algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64

@@ -1,5 +1,5 @@
-//! Reserved units count until they are settled or expire. After that, the state is as if they had
-//! never been reserved.
+//! Reserved units count until they are settled or expire. After that, the state is the same as if
+//! the units had never been reserved.
 
 use proptest::prelude::*;
 use tollgate_core::decide::{assess_operation, expires_at, join};
@@ -12,7 +12,7 @@ use crate::laws::world::{
     START, config, fixed_window, sliding_log, sliding_window, token_bucket, two_bucket,
 };
 
-/// An operation. Clocks do not step back.
+/// An operation of a test. The clock never steps back.
 #[derive(Clone, Debug)]
 enum Act {
     Take { after: u64, units: u64 },
@@ -64,7 +64,7 @@ struct Held {
     limit: Limit,
     cell: Option<Cell>,
     now: u64,
-    /// The ids, positions and units of the reservations.
+    /// The id, the position and the units of each reservation.
     reserved: Vec<(ChargeId, ChargePosition, u64)>,
     asked: u128,
 }
@@ -129,8 +129,8 @@ impl Held {
 proptest! {
     #![proptest_config(config(800))]
 
-    /// A settlement returns at most the reserved units, charges at most the excess, stays within
-    /// capacity and overdraft, and has no effect when it is repeated.
+    /// A settlement returns at most the reserved units, and charges at most the units beyond them.
+    /// It stays within the capacity and the overdraft. A repeated settlement has no effect.
     #[test]
     fn a_settlement_is_bounded_and_happens_once(
         algorithm in algorithms(), terms in terms(), acts in acts(),
@@ -151,8 +151,8 @@ proptest! {
         }
     }
 
-    /// The expiry of a reservation equals an explicit release at that time, whenever the state is
-    /// read.
+    /// The expiry of a reservation has the same effect as a release at that time. It does not
+    /// matter when the state is read.
     #[test]
     fn running_out_is_a_release_at_the_end(
         algorithm in algorithms(), before in takes(), units in 1..7_u64, millis in 1..90_u64,
@@ -185,8 +185,8 @@ proptest! {
         }
     }
 
-    /// A refusal reports the first time at which the same request fits, including the effect of
-    /// expiring reservations.
+    /// A refusal reports the first time at which the same request fits. That time takes the expiry
+    /// of reservations into account.
     #[test]
     fn a_refused_ask_fits_when_it_was_told_and_not_before(
         algorithm in algorithms(), terms in terms(), acts in acts(), units in 1..7_u64,
@@ -206,7 +206,8 @@ proptest! {
         }
     }
 
-    /// A reservation never moves a window: it ends when it would end with plain charges.
+    /// A reservation does not move the end of a window: the window ends at the same time as with
+    /// charges.
     #[test]
     fn a_window_ends_when_it_would_have_without_reservations(
         algorithm in fixed_window(), terms in terms(), acts in acts(),
@@ -223,7 +224,8 @@ proptest! {
         }
     }
 
-    /// The reserved units are bounded, and a store may not drop a cell with reservations.
+    /// The number of reserved units is bounded. A cell with reservations does not expire before
+    /// them.
     #[test]
     fn what_is_held_is_bounded_and_kept(
         algorithm in algorithms(), terms in terms(), acts in acts(),
@@ -243,8 +245,8 @@ proptest! {
         }
     }
 
-    /// The join of two records has at least the usage of either, and reservations in only one of
-    /// them can still be settled.
+    /// The join of two states with reservations uses at least as many units as each of them, in
+    /// either order.
     #[test]
     fn accounts_that_part_are_no_less_than_either(
         algorithm in algorithms(), terms in terms(), before in acts(), one in acts(), other in acts(),

@@ -6,7 +6,7 @@ use tollgate_core::{KeyedHash, Subject, Value};
 
 use crate::laws::world::config;
 
-/// A hash without practical collisions for the few bytes of these laws.
+/// A hash for tests, which differs for the few bytes that these tests generate.
 struct Sum;
 
 impl KeyedHash for Sum {
@@ -41,7 +41,8 @@ fn subject(pairs: &Pairs) -> Subject {
     Subject::new(pairs.iter().map(|(name, value)| (&**name, value.value())), &Sum)
 }
 
-/// Generates few different bytes, including separators, so similar encodings are common.
+/// Generates byte strings of few different bytes, including separators. Many of the resulting
+/// encodings are similar.
 fn bytes() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop::sample::select(vec![0, 1, 2, 3, b'=', b',', b'{', b'}', b'\n', b'a', 0xff]);
     prop_oneof![4 => prop::collection::vec(byte, 0..4), 1 => prop::collection::vec(any::<u8>(), 0..300)]
@@ -85,7 +86,8 @@ proptest! {
         }
     }
 
-    /// The boundaries between values are part of the subject.
+    /// Moving a byte from one value to the next gives another subject, because the boundaries
+    /// between values are encoded.
     #[test]
     fn moving_a_byte_makes_another_subject(bytes in bytes(), at in any::<prop::sample::Index>()) {
         let all = |cut: usize| vec![

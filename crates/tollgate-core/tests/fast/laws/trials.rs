@@ -1,4 +1,5 @@
-//! A share of subjects is the same on every node and only grows. Candidates have separate counters.
+//! Candidates, and limits that are enforced for a percentage of subjects. The percentage selects
+//! the same subjects on every node. Candidates have counters of their own.
 
 use proptest::prelude::*;
 use tollgate_core::algo::{Anchor, FixedWindow};
@@ -7,7 +8,7 @@ use tollgate_core::{Algorithm, KeyedHash, Limit, Millis, OnChange, Percent, Subj
 use crate::laws::changes::any_algorithm;
 use crate::laws::world::config;
 
-/// A hash with a sufficient spread for a test, without a secret key.
+/// A hash for tests, which spreads evenly enough. It has no secret key.
 struct Spread(u64);
 
 impl KeyedHash for Spread {
@@ -62,8 +63,8 @@ proptest! {
             };
             prop_assert_ne!(candidate(one), live.state_digest());
             prop_assert_eq!(candidate(one) == candidate(other), one == other);
-            // The counters stay separate even from those of a limit that adopts the candidate's
-            // definition.
+            // A limit that adopts the definition of the candidate does not use the candidate's
+            // counters.
             let adopted = Limit::new("core", one).unwrap().with_on_change(on_change);
             prop_assert_ne!(candidate(one), adopted.state_digest());
         }

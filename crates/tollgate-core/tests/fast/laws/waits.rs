@@ -1,4 +1,4 @@
-//! A client that waits as long as reported is admitted, and not earlier.
+//! A client that waits for the reported time is admitted. A client that waits for less is refused.
 
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ proptest! {
         }
     }
 
-    /// If an admitted charge does not fit again, the reported reset is the first time at which it
-    /// does.
+    /// If a charge is admitted and does not fit again, the reported reset is the first time at
+    /// which it fits again.
     #[test]
     fn the_reset_is_exact(algorithm in any_algorithm(), acts in acts(), cost in 1..6_u64) {
         let mut world = World::new(algorithm);

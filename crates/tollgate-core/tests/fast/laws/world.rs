@@ -1,4 +1,4 @@
-//! A limit, its cell and the admitted charges, for the laws to check.
+//! A limit, its cell and its admitted charges, on which the tests of algorithms operate.
 
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
@@ -11,7 +11,8 @@ use tollgate_core::{
     Operation, Reading, Refusals, Timestamp, assess, decide,
 };
 
-/// Returns the number of cases of each law. Failed cases are stored in a file next to the laws.
+/// Returns the configuration with `cases` random cases for each test. A failed case is stored in a
+/// file next to the test.
 pub(crate) fn config(cases: u32) -> ProptestConfig {
     let regressions =
         concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fast/laws/proptest-regressions.txt");
@@ -22,17 +23,17 @@ pub(crate) fn config(cases: u32) -> ProptestConfig {
     }
 }
 
-/// The start time, which is not a multiple of most windows.
+/// The start time in ms. It is not a multiple of most windows.
 pub(crate) const START: u64 = 1_700_000_000_123;
 
-/// An operation. Clocks do not step back.
+/// An operation of a test. The clock never steps back.
 #[derive(Clone, Debug)]
 pub(crate) enum Act {
     Take {
         after: u64,
         cost: u64,
     },
-    /// Refunds the admitted charge of this number, if it was not refunded before.
+    /// Refunds the admitted charge with this number, unless it was refunded before.
     Refund {
         after: u64,
         of: usize,
@@ -97,7 +98,7 @@ pub(crate) fn any_algorithm() -> impl Strategy<Value = Algorithm> {
     ]
 }
 
-/// An admitted charge.
+/// A charge that was admitted.
 #[derive(Clone, Debug)]
 pub(crate) struct Admitted {
     pub(crate) at: u64,
@@ -108,7 +109,7 @@ pub(crate) struct Admitted {
 }
 
 impl Admitted {
-    /// Returns the units that were not refunded.
+    /// Returns the units of the charge that were not refunded.
     pub(crate) fn net(&self) -> u64 {
         self.cost - self.refunded.unwrap_or(0)
     }
