@@ -18,8 +18,8 @@ use crate::load::LoadedPolicy;
 use crate::network_file::NetworkFile;
 use crate::settings::Settings;
 
-/// The explanation of a policy file in words. [`Display`](fmt::Display) writes it as several lines,
-/// each with a line end.
+/// The explanation of a policy file in words. [`Display`](fmt::Display) writes the explanation as
+/// several lines, and ends every line with a line break.
 #[derive(Clone, Copy, Debug)]
 pub struct Explanation<'p> {
     policy: &'p Policy,
@@ -27,8 +27,8 @@ pub struct Explanation<'p> {
     network_files: &'p [NetworkFile],
 }
 
-/// Explains a policy file in words: its subjects, its limits, its rules in order, what clients
-/// receive, and the store of the counters. Passwords are left out.
+/// Explains a policy file in words: its subjects, its limits, its rules in order, the responses to
+/// clients, and the store of the counters. Passwords are left out.
 #[must_use]
 pub const fn explain(loaded: &LoadedPolicy) -> Explanation<'_> {
     Explanation {
@@ -77,7 +77,8 @@ impl Explanation<'_> {
         table(f, title, rules.collect())
     }
 
-    /// Returns the settings of the tokens whose claims are subjects.
+    /// Returns the settings of the tokens (JWT) from which subjects read claims, as rows for the
+    /// explanation.
     fn tokens(&self) -> Vec<(&str, String)> {
         let readers = self.policy.dimensions().iter().filter_map(|one| match &one.source {
             SubjectSource::Claim(claim) => Some(&claim.reader),
@@ -86,7 +87,7 @@ impl Explanation<'_> {
         readers.take(1).map(|reader| ("accepted", reader.description().to_owned())).collect()
     }
 
-    /// Returns the named lists of networks that rules use.
+    /// Returns the named lists of networks that rules use, as rows for the explanation.
     fn networks(&self) -> Vec<(&str, String)> {
         let mut rows: Vec<(&str, String)> = Vec::new();
         for list in self.policy.rules().iter().flat_map(|rule| rule.matches.network_lists()) {

@@ -1,4 +1,5 @@
-//! The files that a policy file names: lists of networks, and the keys that verify tokens.
+//! Reads the files to which a policy file refers, such as lists of networks and keys that verify
+//! tokens.
 
 use std::fs::{self, File};
 use std::hash::Hasher as _;
@@ -14,27 +15,27 @@ use crate::report::Report;
 /// The maximum size in bytes of a policy file, and of each file that it includes: 1 MiB.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
-/// The largest number of networks in all files of a policy together. They take at most 32 MB of
-/// memory in the policy, and twice as much while a reload replaces the policy.
+/// The largest number of networks in all files of a policy together. So many networks take at most
+/// 32 MB of memory in the policy, and twice as much while a reload replaces the policy.
 pub const MAX_NETWORKS: usize = 1_000_000;
 
-/// Reads the files that a policy names.
+/// Reads the files to which a policy file refers, and counts the networks in them.
 pub(crate) struct Files<'a> {
     pub(crate) source: FileSource<'a>,
-    /// The number of networks that can still be read.
+    /// The number of networks that the remaining files can contain.
     pub(crate) networks_left: usize,
     hash: SipHasher13,
     is_any_read: bool,
 }
 
-/// The source of the content of the files that a policy names.
+/// The source from which the content of a policy's files is read.
 #[derive(Clone, Copy)]
 pub(crate) enum FileSource<'a> {
-    /// The files, relative to this directory.
+    /// The files themselves. Their paths are relative to this directory.
     Directory(&'a Path),
-    /// The content that another policy, which is already loaded, read from its files.
+    /// A policy that is already loaded. The content is that of the files that this policy read.
     Policy(&'a Policy),
-    /// No source: a policy that names a file has a mistake.
+    /// No source. With this source, a policy that refers to a file has a mistake.
     Nowhere,
 }
 
@@ -44,13 +45,15 @@ impl<'a> Files<'a> {
         Self { source, networks_left: MAX_NETWORKS, hash, is_any_read: false }
     }
 
-    /// Returns a hash of the content of all files that were read, if there are any.
+    /// Returns a hash of the content of all files that were read. Returns `None` if no file was
+    /// read.
     pub(crate) fn content_hash(&self) -> Option<u64> {
         self.is_any_read.then(|| self.hash.finish())
     }
 
-    /// Returns the path and the text of the file `given` in `directory`. The file can have at most
-    /// `max` bytes. Returns `None` after reporting why the file cannot be read.
+    /// Returns the path and the text of the file `given`. Its name is relative to `directory`. The
+    /// file can have at most `max` bytes. Returns `None` after reporting why the file cannot be
+    /// read.
     pub(crate) fn text(
         &mut self,
         directory: &Path,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::redact::MASK;
 
-/// The largest number of characters of a line that are shown.
+/// The largest number of characters of a line that a message shows.
 pub(crate) const MAX_EXCERPT: usize = 160;
 
 /// A mistake or a warning at a position in a policy file.
@@ -29,7 +29,7 @@ pub struct Finding {
     pub(crate) excerpt: Excerpt,
 }
 
-/// An excerpt of a line, and the range of characters that are marked in the excerpt.
+/// An excerpt of a line of the policy file, and the range of characters that are marked in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
@@ -38,8 +38,8 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// Masks the line from the marked place to its end, because the end of a secret cannot be
-    /// found.
+    /// Masks the line from its marked character to its end. The rest of the line is masked too,
+    /// because the end of a secret cannot be found.
     pub(crate) fn hide(&mut self) {
         let shown = |(place, letter): (usize, char)| match place < self.start {
             true => letter,
@@ -74,7 +74,8 @@ impl Finding {
         &self.message
     }
 
-    /// Returns the hint how to correct the mistake, if there is a hint. It is one line.
+    /// Returns the hint that states how to correct the mistake, if there is one. The hint is one
+    /// line.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()
@@ -97,7 +98,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All mistakes in a policy file, in file order. There is at least one mistake.
+/// All mistakes in a policy file, in file order. The value contains at least one mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyErrors {
     pub(crate) file: Arc<str>,
@@ -106,13 +107,14 @@ pub struct PolicyErrors {
 }
 
 impl PolicyErrors {
-    /// Returns the mistakes, but only the first hundred if there are more.
+    /// Returns the mistakes. If there are more than a hundred, returns only the first hundred.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.found
     }
 
-    /// Returns the number of mistakes and the file in one line, such as `2 mistakes in shop.yaml`.
+    /// Returns one line with the number of mistakes and the name of the file, such as
+    /// `2 mistakes in shop.yaml`.
     #[must_use]
     pub fn summary(&self) -> String {
         let (count, file) = (self.count(), &self.file);

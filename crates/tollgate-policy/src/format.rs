@@ -10,7 +10,7 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind, document};
 
-/// The maximum length, in characters, of a line that is not broken into several lines.
+/// The longest line, in characters, that the formatter does not break.
 const LINE_WIDTH: usize = 120;
 
 /// Returns the `text` of a policy file, or of a file that it includes, in the standard form: two
@@ -37,7 +37,7 @@ pub fn format(name: &str, text: &str) -> Result<String, PolicyErrors> {
     }
 }
 
-/// Returns `None` after reporting why `text` cannot be formatted.
+/// Returns the formatted `text`, or `None` after reporting why `text` cannot be formatted.
 fn formatted(text: &str, report: &mut Report<'_>) -> Option<String> {
     if text.len() > MAX_FILE_BYTES {
         let message = format_args!("the file is larger than {MAX_FILE_BYTES} bytes");
@@ -71,8 +71,8 @@ fn formatted(text: &str, report: &mut Report<'_>) -> Option<String> {
     Some(formatted)
 }
 
-/// Returns whether both nodes have the same values. The kind of quotes of a text can differ. A text
-/// in quotes must not become a word without quotes, and a word must not become a text in quotes.
+/// Returns whether both nodes have the same values. A text can have other quotes, but a text in
+/// quotes differs from a word without quotes.
 fn means_the_same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Null, NodeKind::Null) => true,
@@ -92,7 +92,7 @@ fn means_the_same(one: &Node, other: &Node) -> bool {
     }
 }
 
-/// Returns the comments of `text`, without their `#` and the white space around them.
+/// Returns the comments in `text`, without their `#` and the white space around them.
 fn comments(text: &str) -> Vec<String> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(true);

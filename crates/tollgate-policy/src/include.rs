@@ -9,19 +9,20 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{MAX_NODES, Node, NodeKind, document_of};
 
-/// The largest number of files that a policy can include.
+/// The largest number of files that a policy file can include.
 pub(crate) const MAX_INCLUDED: usize = 64;
 
 /// The key that names the included files.
 const INCLUDE: &str = "include";
 
-/// Keys with named entries, which are collected from all files.
+/// The keys that contain named entries. The entries of all files are combined.
 const NAMED: [&str; 3] = ["subjects", "networks", "limits"];
 
-/// Keys with lists. The lists of all files are joined, with the elements of included files first.
+/// The keys that contain lists. The lists of all files are joined, and the elements of included
+/// files come first.
 const LISTS: [&str; 2] = ["rules", "descriptors"];
 
-/// Returns `document` with the keys of the files that it includes, or `None` after reporting a
+/// Returns `document` combined with the files that it includes. Returns `None` after reporting a
 /// mistake.
 pub(crate) fn merged(
     document: Node,
@@ -62,7 +63,7 @@ pub(crate) fn merged(
 }
 
 /// Returns the names of the files that `document` includes, or `None` if it includes no files. A
-/// mistake in the names is reported later, when the whole document is read.
+/// mistake in the names is reported later, when all keys of the document are read.
 fn included(document: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Text>>> {
     let NodeKind::Mapping(pairs) = &document.kind else { return None };
     let (_, value) = pairs.iter().find(|(key, _)| key.text() == Some(INCLUDE))?;
@@ -73,7 +74,7 @@ fn included(document: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Text
     OneOrMore::decode(value, report).map(|OneOrMore(given)| given).filter(|given| !given.is_empty())
 }
 
-/// Reads an included file.
+/// Reads an included file. Returns `None` after reporting a mistake.
 fn read(
     given: &Spanned<Text>,
     directory: &Path,
@@ -96,10 +97,11 @@ fn read(
     Some(node)
 }
 
-/// Adds the keys of a file. Returns `None` after reporting that a key is in two files.
+/// Adds the keys of a file to `merged`. Returns `None` after reporting a key that may occur in only
+/// one file.
 fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> Option<()> {
     let NodeKind::Mapping(pairs) = file.kind else {
-        // A file that is not a mapping is reported when the keys are read.
+        // A file that is not a mapping is reported later, when the keys are read.
         merged.push((Node { kind: NodeKind::Null, at: file.at, size: 1 }, file));
         return Some(());
     };
@@ -109,7 +111,7 @@ fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> O
         let same = |(known, _): &&mut (Node, Node)| known.text() == Some(&name);
         let is_new = own.insert(name.clone());
         let Some((known, old)) = merged.iter_mut().find(same).filter(|_| is_new) else {
-            // A duplicate in one file is reported when the keys are read.
+            // A duplicate key in one file is reported later, when the keys are read.
             merged.push((key, value));
             continue;
         };

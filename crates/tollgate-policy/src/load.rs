@@ -1,4 +1,4 @@
-//! Loading of policy files.
+//! Loads policy files: reads, parses and checks them.
 
 use std::fmt;
 use std::fs::File;
@@ -26,17 +26,17 @@ pub struct LoadedPolicy {
     pub policy: Policy,
     /// The settings of the deployment, which are not part of the policy.
     pub settings: Settings,
-    /// The version of the file: the first 12 hexadecimal digits of a hash of its text. If the file
-    /// names other files, their content is part of the hash. The version is the same on every node
-    /// that loaded the same content.
+    /// The version of the policy: the first 12 hexadecimal digits of a hash of the file's text. If
+    /// the file names other files, the hash includes their content. The version is the same on
+    /// every node that loaded the same content.
     pub version: String,
-    /// The files with lists of networks that the policy contains.
+    /// The files from which the policy read lists of networks.
     pub network_files: Vec<NetworkFile>,
     /// Warnings: settings that work, but probably not as intended.
     pub warnings: Vec<Finding>,
 }
 
-/// The reason why a file cannot be used.
+/// The reason why a policy file cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -58,7 +58,7 @@ pub enum LoadError {
     Invalid(PolicyErrors),
 }
 
-/// Reads and checks the policy file at `path`, which can have at most [`MAX_FILE_BYTES`] bytes.
+/// Reads and checks the policy file at `path`. The file can have at most [`MAX_FILE_BYTES`] bytes.
 ///
 /// # Errors
 /// [`LoadError`]: the file cannot be read, or has mistakes.
@@ -67,8 +67,8 @@ pub fn load(path: &Path) -> Result<LoadedPolicy, LoadError> {
     load_bytes(path, bytes)
 }
 
-/// Reads at most [`MAX_FILE_BYTES`] `+ 1` bytes of the policy file at `path`. The additional byte
-/// shows that the file is too large.
+/// Reads the policy file at `path`, at most [`MAX_FILE_BYTES`] `+ 1` bytes. If the result is longer
+/// than [`MAX_FILE_BYTES`], the file is too large.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -78,14 +78,14 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks the policy file at `path` with the content `bytes`, which [`read`](read()) returned.
+/// Checks the policy file at `path`. `bytes` is its content, as [`read`](read()) returns it.
 ///
 /// # Errors
 /// [`LoadError`] if the file is not valid UTF-8 or has mistakes.
 pub fn load_bytes(path: &Path, bytes: Vec<u8>) -> Result<LoadedPolicy, LoadError> {
     let name = path.display().to_string();
-    // The bound on the number of bytes can cut the last character in two. This is not a mistake in
-    // the file.
+    // If a large file is cut at the maximum size, its last character can be incomplete. That is not
+    // reported as invalid UTF-8.
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) if error.as_bytes().len() > MAX_FILE_BYTES => {
@@ -106,9 +106,9 @@ fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or_else(|| Path::new(""))
 }
 
-/// Returns the paths of the files that the policy file at `path` with the content `bytes` names.
-/// They are the included files, the files with networks, and the files with keys of tokens. The
-/// result is complete even if the policy file has mistakes.
+/// Returns the paths of the files to which a policy file refers: the included files, the files with
+/// networks, and the files with keys of tokens. `path` is the path of the policy file, and `bytes`
+/// is its content. The result is complete even if the policy file has mistakes.
 #[must_use]
 pub fn named_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let Ok(text) = std::str::from_utf8(bytes) else { return Vec::new() };
@@ -128,8 +128,8 @@ pub fn named_files(path: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     named.map(|file| directory(path).join(file)).collect()
 }
 
-/// Parses and checks the `text` of a policy file that messages call `name`. The text cannot refer
-/// to files.
+/// Parses and checks the `text` of a policy file. `name` is the name of the file in messages. The
+/// text cannot refer to files.
 ///
 /// # Errors
 /// All mistakes in the text.
@@ -137,9 +137,9 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     parse_with(name, text, FileSource::Nowhere)
 }
 
-/// Parses, like [`parse`], a text that is only compared with the policy `current`. No file is read.
-/// In place of a file with networks, the result has the list with the same name that a rule of
-/// `current` uses. Tokens are read as `current` reads them.
+/// Parses a text like [`parse`], for a comparison with the policy `current`. No file is read. If
+/// the text refers to a file with networks, the result contains the list of the same name that a
+/// rule of `current` uses. The result reads the claims of tokens with the reader of `current`.
 ///
 /// # Errors
 /// All mistakes in the text.
@@ -161,8 +161,8 @@ fn parse_with(
     let resolved = parse_and_resolve(text, &mut files, &mut report);
     let warnings = report.finish()?;
     let Some((policy, settings, network_files)) = resolved else {
-        // Every part that returns `None` reports a mistake. If a part does not, the file must still
-        // be refused.
+        // Code that returns `None` has reported a mistake. If no mistake is reported because of a
+        // defect, the file must still be refused.
         let mut report = Report::new(name, text);
         report.plain_error(Span::START, "not a policy");
         return Err(report.into_errors());
@@ -171,8 +171,9 @@ fn parse_with(
     Ok(LoadedPolicy { policy, settings, version, network_files, warnings })
 }
 
-/// Returns the version of a policy: a hash of its text and of `content_hash`, the hash of the files
-/// that it names. The version does not protect against files that are made to have the same hash.
+/// Returns the version of a policy: a hash of its text and of `content_hash`, which is the hash of
+/// the files that the policy names. The hash is not cryptographic: two texts with the same hash can
+/// be constructed on purpose.
 fn version(text: &str, content_hash: Option<u64>) -> String {
     let mut hasher = SipHasher13::new();
     hasher.write(text.as_bytes());

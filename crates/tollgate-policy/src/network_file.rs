@@ -1,4 +1,4 @@
-//! Files with networks, which policies refer to.
+//! Files with lists of networks, to which policies refer.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,7 +23,8 @@ pub struct NetworkFile {
 }
 
 impl Files<'_> {
-    /// Returns the list `name` from the file `given`, or `None` after reporting a mistake.
+    /// Returns the list of networks `name` from the file `given`, or `None` after reporting a
+    /// mistake.
     pub(crate) fn list(
         &mut self,
         name: &str,
@@ -93,7 +94,7 @@ impl Files<'_> {
     }
 }
 
-/// Returns the list `name` that a rule of `policy` uses.
+/// Returns the list of networks with the name `name` that a rule of `policy` uses.
 fn list_of(policy: &Policy, name: &str) -> Option<Arc<NetworkList>> {
     let lists = policy.rules().iter().flat_map(|rule| rule.matches.network_lists());
     lists.into_iter().find(|list| list.is_named && *list.name == *name).cloned()

@@ -1,4 +1,4 @@
-//! Quotation of text from policy files in messages.
+//! Quotes text from policy files for messages.
 
 /// Returns a text in quotes for a message. The result is one line, control characters are escaped,
 /// and a text of more than 48 characters is cut.

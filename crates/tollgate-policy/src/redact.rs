@@ -14,8 +14,8 @@ pub(crate) fn redact(line: &str) -> String {
     line.split_inclusive(is_end).map(redact_word).collect()
 }
 
-/// Masks the text after a key for secrets in a line, unless that text only specifies the source of
-/// the secret.
+/// Masks a secret in a line: the text after a key for secrets. The text is not masked if it only
+/// states where the secret comes from, such as an environment variable.
 fn masked_literal(line: &str) -> String {
     let value = |key: &str| {
         let (before, after) = line.split_once(key)?;

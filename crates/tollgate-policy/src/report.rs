@@ -1,5 +1,5 @@
-//! Collects mistakes and warnings while a file is read, so all mistakes and warnings are reported
-//! at once.
+//! Collects the mistakes and warnings that are found while a file is read. All of them are reported
+//! together at the end.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -13,10 +13,11 @@ use crate::redact::redact;
 use crate::span::Span;
 use crate::suggest::suggest;
 
-/// The largest number of mistakes that are kept, and the largest number of warnings.
+/// The largest number of mistakes that a report keeps, and also the largest number of warnings.
 const MAX_KEPT: usize = 100;
 
-/// The largest number of known names that a hint lists if no known name is similar.
+/// The largest number of known names that a hint can list. A hint lists the known names only if
+/// none of them is similar to the wrong name.
 const MAX_LISTED: usize = 32;
 
 /// The mistakes and warnings that were found in a file, and in the files that it includes, so far.
@@ -38,14 +39,15 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds an included file, and returns its number in spans.
+    /// Adds an included file, and returns the number by which a [`Span`] refers to the file.
     pub(crate) fn include(&mut self, file: &str, text: String) -> u16 {
         self.files.push((file.into(), Cow::Owned(text)));
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
-    /// Describes the place of `at` for a message in the file of `from`, for example `on line 3`. If
-    /// `at` is in another file, the text names that file.
+    /// Describes the position `at`, for example as `on line 3`. The description is part of a
+    /// message about the position `from`. If `at` is in another file than `from`, the description
+    /// names that file.
     pub(crate) fn place(&self, at: Span, from: Span) -> String {
         match self.files.get(usize::from(at.file)) {
             Some((file, _)) if at.file != from.file => format!("in {file}, line {}", at.line),
@@ -58,7 +60,8 @@ impl<'t> Report<'t> {
         self.record_error(at, message, Some(&hint));
     }
 
-    /// Adds a mistake at a place that might contain a secret. The shown line is masked.
+    /// Adds a mistake at a position that might contain a secret, and masks the line that the
+    /// message shows.
     pub(crate) fn hidden_mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
         self.record_error(at, message, Some(&hint));
         if let Some(finding) = self.errors.last_mut() {
@@ -66,9 +69,9 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds the mistake that `entry` is not a network. The entry is in another file, after `before`
-    /// bytes of the line `line`, which has the number `number`. Only text that can be an address is
-    /// shown.
+    /// Adds the mistake that `entry` is not a network. The entry is in a file with networks, on the
+    /// line `line` with the number `number`, after the first `before` bytes of the line. The
+    /// message shows only text that can be part of an address.
     pub(crate) fn error_in_file(
         &mut self,
         file: &Arc<str>,
@@ -105,9 +108,9 @@ impl<'t> Report<'t> {
         self.record_error(at, message, None);
     }
 
-    /// Adds a mistake. The hint is the most similar of the `known` names. If no name is similar and
-    /// there are few names, the hint lists all of them. Returns the most similar name, which the
-    /// author probably meant.
+    /// Adds a mistake with a hint about `known` names. The hint suggests the known name that is
+    /// most similar to `name`, which the author probably meant. The function returns this name. If
+    /// no name is similar and there are few known names, the hint lists all of them.
     pub(crate) fn error_with_suggestion<'k>(
         &mut self,
         at: Span,
@@ -116,7 +119,7 @@ impl<'t> Report<'t> {
         known: impl Iterator<Item = &'k str> + Clone,
     ) -> Option<&'k str> {
         if self.errors.len() == MAX_KEPT {
-            // Skips the comparison of names, which takes time, if the finding will not be kept.
+            // Comparing names takes time, so it is skipped if the report will not keep the mistake.
             self.plain_error(at, message);
             return None;
         }
@@ -148,7 +151,7 @@ impl<'t> Report<'t> {
     /// Returns the warnings in file order.
     ///
     /// # Errors
-    /// The mistakes in file order, if there are any.
+    /// If there are mistakes, returns the mistakes in file order.
     pub(crate) fn finish(mut self) -> Result<Vec<Finding>, PolicyErrors> {
         if self.errors.is_empty() {
             sort(&mut self.warnings, &self.files[0].0);
@@ -175,7 +178,8 @@ impl<'t> Report<'t> {
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
         let (file, text) = self.files.get(usize::from(at.file)).unwrap_or(&self.files[0]);
-        // The parser can report the end of a file at a line after the last line.
+        // The parser can report the end of a file at a line number that is greater than the number
+        // of lines.
         let line = at.line.clamp(1, text.split('\n').count());
         let text = text.split('\n').nth(line - 1).unwrap_or_default().trim_end_matches('\r');
         let length = text.chars().count();
@@ -191,7 +195,7 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Sorts findings by their places. Findings in the file `own` come first.
+/// Sorts findings by their positions. Findings in the file `own` come first.
 fn sort(findings: &mut [Finding], own: &Arc<str>) {
     findings.sort_by_cached_key(|finding| {
         let other = (finding.file != *own).then(|| Arc::clone(&finding.file));

@@ -1,5 +1,5 @@
-//! The settings of a policy file that are not part of the policy: secrets, the store, listeners and
-//! tracing.
+//! The settings of a policy file that do not affect which requests are charged: secrets, the store,
+//! listeners and tracing.
 
 mod memcached;
 mod migration;
@@ -16,7 +16,7 @@ pub use redis::{
 };
 pub use traces::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 
-/// The settings of the deployment.
+/// The settings of the deployment: secrets, the store, listeners and tracing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     /// The source of the key with which credentials are hashed.
@@ -25,9 +25,9 @@ pub struct Settings {
     pub store: StoreSettings,
     /// The listeners that the file configures.
     pub serve: ServeSettings,
-    /// The collector of spans, if the file sets it.
+    /// The collector that receives spans, if the file configures one.
     pub traces: Option<TracesSettings>,
-    /// The names of the limits with readable subjects, in file order.
+    /// The names of the limits with subjects that are readable in the store, in file order.
     pub revealed: Vec<Box<str>>,
 }
 
@@ -79,9 +79,10 @@ pub enum DashboardMode {
 pub struct ListenerSettings {
     /// An address and a port, `unix:/PATH` or `systemd:NAME`.
     pub listen: Box<str>,
-    /// The source of the tokens. A client must send one of them.
+    /// The source of the access tokens. A client must send one of these tokens. If this is `None`,
+    /// no token is required.
     pub tokens: Option<KeySource>,
-    /// Certificates, for clients that use TLS.
+    /// The certificate files, if clients connect with TLS.
     pub tls: Option<ListenerTlsFiles>,
     /// The host names by which clients reach the HTTP listener, in lower case. The list is empty
     /// for other listeners.
@@ -95,7 +96,8 @@ pub struct ListenerTlsFiles {
     pub certificate: PathBuf,
     /// The key of the certificate.
     pub key: PathBuf,
-    /// The certificate authorities of clients. If set, clients must present a certificate.
+    /// The certificate authorities of clients. If this is set, a client must present a certificate
+    /// that one of them signed.
     pub clients: Option<PathBuf>,
 }
 
@@ -108,15 +110,16 @@ pub enum StoreSettings {
     Redis(Box<RedisSettings>),
     /// The counters are in memcached.
     Memcached(Box<MemcachedSettings>),
-    /// The counters of a client are in one of two stores, by a percentage of clients.
+    /// The counters of a client are in one of two stores. A percentage of clients selects the
+    /// store.
     Rollout(Box<RolloutSettings>),
     /// The counters are in one store, which is compared with a second store.
     Shadow(Box<ShadowSettings>),
 }
 
 impl StoreSettings {
-    /// Returns the bounds of the memory store that decides locally while the configured store does
-    /// not answer.
+    /// Returns the bounds of the memory store for the local fallback. That store decides while the
+    /// configured store does not answer.
     #[must_use]
     pub fn memory(&self) -> MemoryBounds {
         match self {
@@ -134,11 +137,11 @@ impl Default for StoreSettings {
     }
 }
 
-/// The source of the key with which credentials are hashed before use.
+/// The source of a secret, such as the key with which credentials are hashed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
-    /// A random key, generated when the process starts. Such a key is sufficient if the counters
-    /// end with the process.
+    /// A random secret, which is generated when the process starts. A random key for hashing is
+    /// sufficient if the counters end with the process.
     #[default]
     Random,
     /// The value of an environment variable.
@@ -163,11 +166,12 @@ pub struct MemoryBounds {
 }
 
 impl MemoryBounds {
-    /// The divisor of [`max_bytes`](Self::max_bytes) that bounds the lists in one subject's state:
-    /// they can use one part in this number.
+    /// The divisor of [`max_bytes`](Self::max_bytes) for the state of one subject. The lists in
+    /// that state can use at most `max_bytes / STATE_OF` bytes.
     pub const STATE_OF: u64 = 32;
 
-    /// Returns the size in bytes of the largest state of one subject that always fits.
+    /// Returns the largest size in bytes of one subject's state. A state of this size always fits
+    /// the store.
     #[must_use]
     pub const fn largest_state(self) -> u64 {
         self.max_bytes / Self::STATE_OF

@@ -2,11 +2,12 @@
 
 use granit_parser::Marker;
 
-/// A position in a file: the line, the column, and the length of the marked text on that line.
+/// A position in a policy file: the file, the line, the column, and the length of the marked text
+/// on that line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
-    /// The number of the file. The policy file is 0, and included files are numbered in the order
-    /// in which they are read.
+    /// The number of the file. The policy file has the number 0. Included files are numbered from
+    /// 1, in the order in which they are read.
     pub(crate) file: u16,
     /// The line, from 1.
     pub(crate) line: usize,
@@ -20,7 +21,8 @@ impl Span {
     /// The start of the policy file.
     pub(crate) const START: Self = Self { file: 0, line: 1, column: 1, width: 0 };
 
-    /// Returns the span from `start` to `end`, or to the end of its first line.
+    /// Returns the span from `start` to `end`. If `end` is on a later line, the span ends with the
+    /// line of `start`.
     pub(crate) fn new(file: u16, start: Marker, end: Marker) -> Self {
         let width = if start.line() == end.line() {
             end.col().saturating_sub(start.col())

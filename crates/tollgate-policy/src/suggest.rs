@@ -2,11 +2,12 @@
 
 use strsim::osa_distance;
 
-/// The maximum length of a name that is compared. Comparing longer names takes time, and they
-/// rarely contain only a typo of a few letters.
+/// The maximum length of a name that is compared with the known names. Longer names are not
+/// compared, because that takes time and such names are rarely typos of a few letters.
 const MAX_COMPARED: usize = 64;
 
-/// Returns the known name that is most similar to `name`, if it is similar enough to be a typo.
+/// Returns the known name that is most similar to `name`. Returns `None` if no known name is so
+/// similar that `name` can be a misspelling of it.
 pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let name = plain(name);
     if name.is_empty() || name.len() > MAX_COMPARED {

@@ -1,4 +1,4 @@
-//! The reader of claims that a policy file configures.
+//! The reader of the claims of tokens, with the settings of a policy file.
 
 use std::hash::Hasher as _;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -7,7 +7,7 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use tollgate_core::policy::ClaimReader;
 use tollgate_jwt::Verifier;
 
-/// Reads claims of tokens that `verifier` accepts at the present time.
+/// Reads the claims of tokens. `verifier` must accept a token at the time of the request.
 #[derive(Debug)]
 pub(crate) struct TokenReader {
     verifier: Verifier,
@@ -17,9 +17,9 @@ pub(crate) struct TokenReader {
 }
 
 impl TokenReader {
-    /// Returns a reader of tokens that `description` describes with all settings. Two readers are
-    /// equal if their descriptions and their `keys` are equal. Without keys, tokens are not
-    /// verified.
+    /// Returns a reader of the claims of tokens. `description` describes the reader with all its
+    /// settings. Two readers are equal if their descriptions and their `keys` are equal. Without
+    /// `keys`, the reader does not verify tokens.
     pub(crate) fn new(verifier: Verifier, description: String, keys: Option<&str>) -> Self {
         let mut hasher = SipHasher13::new();
         for part in [&description, keys.unwrap_or_default()] {

@@ -7,7 +7,7 @@ use tollgate_core::{KeyedHash, Policy, RequestAttributes};
 
 use crate::explain::limit;
 
-/// The rules and limits that apply to one request. [`Display`](fmt::Display) writes it line by
+/// The rules and limits that apply to one request. [`Display`](fmt::Display) writes them line by
 /// line.
 #[derive(Clone, Debug)]
 pub struct Trace<'p> {
@@ -30,16 +30,17 @@ pub struct RuleTrace<'p> {
 /// The result of a rule for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleOutcome {
-    /// The rule matches and decides.
+    /// The rule matches, so its limits apply to the request.
     Matched,
-    /// The rule does not match. The value is the first condition that the request does not meet.
+    /// The rule does not match. The value is the first of its conditions that the request does not
+    /// meet.
     Mismatch(Mismatch),
     /// The rule was not evaluated, because an earlier rule decided.
     NotReached,
 }
 
-/// Traces a request through `policy`. Credentials appear only as hashes that are computed with
-/// `key`.
+/// Returns the rules of `policy` that apply to a request, and its charges. Credentials appear only
+/// as hashes, which are computed with `key`.
 #[must_use]
 pub fn trace<'p>(
     policy: &'p Policy,

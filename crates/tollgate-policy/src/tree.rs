@@ -8,12 +8,12 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The largest number of nodes in a document. Each use of an alias counts as all nodes to which the
-/// alias refers.
+/// The largest number of nodes in a document. An alias counts as all nodes to which it refers, each
+/// time it is used.
 pub(crate) const MAX_NODES: usize = 50_000;
 
-/// The largest depth of nested nodes. A policy needs seven levels, and two more for each level of a
-/// descriptor tree.
+/// The largest nesting depth of nodes. A policy needs seven levels, and two more levels for each
+/// level of a descriptor tree.
 pub(crate) const MAX_DEPTH: usize = 32;
 
 /// A node of the document: a value with its position.
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 /// The content of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
-    /// Nothing, `~` or `null`.
+    /// A null value: nothing, `~` or `null`.
     Null,
     /// A word or number without quotes.
     Plain(Rc<str>),
@@ -36,7 +36,7 @@ pub(crate) enum NodeKind {
     Quoted(Rc<str>),
     /// A list.
     Sequence(Vec<Node>),
-    /// Keys with their values, including duplicates.
+    /// Pairs of a key and a value. A key can occur more than once.
     Mapping(Vec<(Node, Node)>),
 }
 
@@ -50,14 +50,13 @@ impl Node {
     }
 }
 
-/// Parses the single document of `text`. Returns `None` after reporting a mistake, such as a text
-/// without a document.
+/// Parses `text`, which must be a single YAML document. Returns `None` after reporting a mistake.
 pub(crate) fn document(text: &str, report: &mut Report<'_>) -> Option<Node> {
     document_of(0, text, report)
 }
 
-/// Parses the single document of the file with the number `file`. Returns `None` after reporting a
-/// mistake, such as a text without a document.
+/// Parses the text of the file with the number `file`, which must be a single YAML document.
+/// Returns `None` after reporting a mistake.
 pub(crate) fn document_of(file: u16, text: &str, report: &mut Report<'_>) -> Option<Node> {
     let mut options = granit_parser::options! { disallow_directives: true };
     options.set_emit_comments(false);
@@ -89,7 +88,7 @@ fn scan_error(file: u16, error: &ScanError, report: &mut Report<'_>) {
     }
 }
 
-/// Returns a hint for the parser's most common messages.
+/// Returns a hint for `message`, if it is one of the parser's most common error messages.
 fn hint(message: &str) -> Option<&'static str> {
     let hints = [
         ("tabs disallowed", "indent with spaces"),
@@ -109,7 +108,7 @@ fn hint(message: &str) -> Option<&'static str> {
     hints.iter().find(|(part, _)| message.contains(part)).map(|(_, hint)| *hint)
 }
 
-/// A collection that is not closed yet.
+/// A sequence or a mapping that the parser has not read to its end.
 struct OpenCollection {
     start: Marker,
     anchor: usize,
@@ -124,7 +123,7 @@ enum CollectionKind {
 
 #[derive(Default)]
 struct TreeBuilder {
-    /// The number of the file.
+    /// The number of the file, for spans.
     file: u16,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
@@ -133,8 +132,8 @@ struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Processes one event of the parser. Returns `None` after reporting a mistake that ends the
-    /// parsing.
+    /// Processes one event of the YAML parser. Returns `None` after reporting a mistake that ends
+    /// the parsing.
     fn push_event(
         &mut self,
         event: Event<'_>,
@@ -195,7 +194,7 @@ impl TreeBuilder {
     fn close(&mut self, end: Marker, report: &mut Report<'_>) -> Option<()> {
         let OpenCollection { start, anchor, children, kind } = self.open.pop()?;
         let size = 1 + children.iter().map(|child| child.size).sum::<usize>();
-        // A message about a node of several lines marks its first line.
+        // If a node has several lines, a message about the node marks the first line.
         let at = match children.first() {
             Some(first) if start.line() != end.line() => {
                 Span { width: first.at.width, ..Span::point(self.file, start) }
@@ -211,7 +210,7 @@ impl TreeBuilder {
         self.add(Node { kind, at, size }, anchor, report)
     }
 
-    /// Adds a complete node to the collection around it.
+    /// Adds a complete node to the sequence or mapping that contains it.
     fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {

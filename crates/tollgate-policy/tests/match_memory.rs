@@ -1,6 +1,6 @@
 //! Matching a request against conditions on networks, queries and cookies allocates nothing.
 //!
-//! A separate test binary, because it bounds the allocations of the whole process.
+//! This is a separate test binary, because it bounds the allocations of the whole process.
 
 use std::alloc::System;
 
@@ -47,7 +47,7 @@ fn a_request_is_matched_without_an_allocation() {
         peer: "10.1.2.3".parse().ok(),
         headers: &Fields,
     };
-    // An allocation now fails and ends the process.
+    // With this limit, an allocation fails and ends the process.
     ALLOCATED.set_limit(ALLOCATED.allocated()).unwrap();
     let unmet = policy.first_mismatch(&policy.rules()[0], &attributes);
     ALLOCATED.set_limit(usize::MAX).unwrap();

@@ -46,7 +46,10 @@ impl Decode for Duration {
     }
 }
 
-/// Parses numbers with units, the larger units first. The error is a hint for the error message.
+/// Parses numbers with units, such as `1h30m`. Larger units must come first.
+///
+/// # Errors
+/// A hint for the error message.
 pub(super) fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
     const SHAPE: &str = "a whole number with its unit: ms, s, m, h, d or w";
     if digits(text).is_ok() {

@@ -1,5 +1,5 @@
-//! Mappings with a fixed set of keys. The keys are declared once, and the reader and the schema are
-//! generated from the declaration.
+//! Mappings with a fixed set of keys. The keys are declared once. The reader and the schema are
+//! both generated from that declaration.
 
 use std::collections::HashMap;
 
@@ -11,8 +11,8 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a struct whose fields are the keys of a mapping. The doc comments of the fields are the
-/// descriptions in the schema and in the reference.
+/// Declares a struct for a mapping. Each field is a key of the mapping. The doc comment of a field
+/// is the description of the key in the schema and in the reference.
 macro_rules! keys {
     (
         $(#[doc = $doc:literal])*
@@ -55,7 +55,7 @@ macro_rules! keys {
 }
 pub(crate) use keys;
 
-/// Returns the key of a field name: the name without `r#`.
+/// Returns the key that belongs to a field: the name of the field without `r#`.
 pub(crate) const fn key_name(field: &'static str) -> &'static str {
     match field.as_bytes() {
         [b'r', b'#', ..] => field.split_at(2).1,
@@ -63,20 +63,20 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
     }
 }
 
-/// The name, in messages, of the value that specifies the source of a secret. A text in the place
-/// of such a value might be the secret itself.
+/// The name in messages of a value that states where a secret comes from. If a text is in the place
+/// of this value, the text might be the secret itself.
 const SECRET: &str = "a secret";
 
 /// The keys of one mapping. Each key can be read once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
-    /// Required keys that are absent and already reported.
+    /// The required keys that are absent, if their absence is already reported.
     reported: Vec<&'static str>,
 }
 
 impl<'n> Keys<'n> {
     /// Opens a mapping that can have the `known` keys and must have the `required` keys. Reports
-    /// unknown, duplicate and missing keys.
+    /// keys that are unknown, duplicate or missing.
     pub(crate) fn open(
         node: &'n Node,
         what: &str,
@@ -99,8 +99,7 @@ impl<'n> Keys<'n> {
             if known.contains(&key) {
                 keys.values.insert(key, (key_node, value));
             } else {
-                // A required key that is misspelt is reported once, as unknown and not also as
-                // missing.
+                // A misspelt required key is reported once: as unknown, and not also as missing.
                 keys.reported.extend(unknown_key(key, key_node.at, what, known, report));
             }
         }
@@ -162,13 +161,13 @@ pub(crate) fn entries<'n>(
     Some(entries)
 }
 
-/// The keys of `match`. Authors often write them in the rule itself by mistake.
+/// The keys of `match`. Authors often write these keys directly in the rule by mistake.
 const CONDITIONS: [&str; 12] = [
     "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "when",
     "any", "not",
 ];
 
-/// Reports an unknown key and returns the known key that was probably meant.
+/// Reports an unknown key. Returns the known key that the author probably meant, if there is one.
 fn unknown_key(
     key: &str,
     at: Span,
@@ -199,7 +198,7 @@ pub(crate) struct Property {
     pub(crate) schema: Schema,
 }
 
-/// Returns the schema of a mapping that can have only the given keys.
+/// Returns the schema of a mapping that can have only the `properties`.
 pub(crate) fn object_schema(
     about: &str,
     properties: impl IntoIterator<Item = Property>,

@@ -1,7 +1,7 @@
-//! Decoding of the YAML tree, and the value types that all parts of a policy file use.
+//! Decodes the YAML tree, and contains the value types that several parts of a policy file use.
 //!
-//! Decoding continues after a mistake and reads the rest of the file, so all mistakes are reported
-//! at once.
+//! Decoding continues after a mistake with the rest of the file. All mistakes are therefore
+//! reported together.
 
 mod anything;
 mod duration;
@@ -37,7 +37,7 @@ use crate::tree::{Node, NodeKind};
 
 /// A type that can be decoded from a node of the YAML tree.
 pub(crate) trait Decode: JsonSchema + Sized {
-    /// The name of the type in messages, with an article, and with an example if one helps.
+    /// The name of the type in messages, with an article. An example can follow the name.
     const WHAT: &'static str;
 
     /// Reads the value from `node`. Returns `None` after reporting why `node` does not have such a
@@ -50,23 +50,25 @@ pub(crate) trait Decode: JsonSchema + Sized {
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
     pub(crate) at: Span,
-    /// The position of the value's key, or of the value itself if it has no key.
+    /// The position of the value's key. For a value without a key, the position of the value
+    /// itself.
     pub(crate) key: Span,
 }
 
-/// The value of a key that the file can have.
+/// The value of a key that a mapping can have.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Field<T> {
-    /// The file does not have the key.
+    /// The mapping does not contain the key.
     #[default]
     Absent,
-    /// The file has the key, and the mistake in its value is already reported.
+    /// The mapping contains the key, but its value has a mistake, which is already reported.
     Invalid,
     Value(Spanned<T>),
 }
 
 impl<T: Clone> Field<T> {
-    /// Returns this field, or `other` if the key is absent.
+    /// Returns this field if its key is present, even if the value is invalid. Returns a copy of
+    /// `other` if the key is absent.
     pub(crate) fn or(self, other: &Self) -> Self {
         if self.is_absent() { other.clone() } else { self }
     }
@@ -84,8 +86,8 @@ impl<T> Field<T> {
         self.given().map(|given| &given.value)
     }
 
-    /// Returns the converted value, or `default` if the key is absent. Returns `None` if the value
-    /// is invalid.
+    /// Returns the value, converted by `value`. Returns `default` if the key is absent, and `None`
+    /// if the value has a mistake.
     pub(crate) fn or_default<V>(&self, value: impl Fn(&T) -> V, default: V) -> Option<V> {
         match self {
             Self::Absent => Some(default),
@@ -98,31 +100,32 @@ impl<T> Field<T> {
         matches!(self, Self::Absent)
     }
 
-    /// Returns whether the key has a value with a mistake, which is already reported.
+    /// Returns whether the key is present with a value that has a mistake. The mistake is already
+    /// reported.
     pub(crate) fn is_invalid(&self) -> bool {
         matches!(self, Self::Invalid)
     }
 }
 
 impl<T: Decode> Spanned<T> {
-    /// Reads a value that has no key.
+    /// Decodes a value that has no key, such as an element of a list.
     pub(crate) fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let value = T::decode(node, report)?;
         Some(Self { value, at: node.at, key: node.at })
     }
 }
 
-/// Reports that `node` is not a value of the kind `what`.
+/// Reports that `node` is not a value of the type that `what` names.
 pub(crate) fn unexpected(node: &Node, what: &str, report: &mut Report<'_>) {
     report.plain_error(node.at, format_args!("expected {what}, found {}", found(node)));
 }
 
-/// Reports that `node` is not a value of the kind `what`, with a hint.
+/// Reports, with a hint, that `node` is not a value of the type that `what` names.
 pub(crate) fn unexpected_but(node: &Node, what: &str, hint: &str, report: &mut Report<'_>) {
     report.error(node.at, format_args!("expected {what}, found {}", found(node)), hint);
 }
 
-/// Describes a node for a message.
+/// Describes the value of a node for a message.
 fn found(node: &Node) -> String {
     match &node.kind {
         NodeKind::Null => "nothing".to_owned(),

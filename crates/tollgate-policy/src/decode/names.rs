@@ -1,4 +1,4 @@
-//! Mappings with keys that are names, which the author of the file chooses.
+//! Mappings with keys that the author of the file chooses, such as the names of limits.
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ pub(crate) struct Names<T>(pub(crate) Vec<Named<T>>);
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: Spanned<String>,
-    /// The value, or `None` if the value has a mistake. Other parts of the file can still refer to
-    /// the name.
+    /// The value, or `None` if the value has a mistake. The name is kept, because other keys can
+    /// still refer to it.
     pub(crate) value: Option<T>,
 }
 

@@ -39,8 +39,10 @@ impl Decode for Whole {
     }
 }
 
-/// Parses digits, which can be grouped with `_`. The error is a hint for the error message, if
-/// there is one.
+/// Parses decimal digits, which can be grouped with `_`.
+///
+/// # Errors
+/// A hint for the error message, if there is a hint.
 pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
     let hint = |text: &'static str| Err(Some(Cow::Borrowed(text)));
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

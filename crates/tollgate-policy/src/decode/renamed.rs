@@ -1,7 +1,8 @@
-//! Old names of keys and values that were renamed, for hints in error messages.
+//! The old and new names of keys and values that were renamed. Hints in error messages contain
+//! them.
 
-/// Renamed keys: the old name and the new one. An old key that was used in two mappings appears
-/// once for each new name.
+/// Renamed keys: the old name and the new name. If two mappings had the same old key, the old name
+/// occurs once for each new name.
 const KEYS: &[(&str, &str)] = &[
     ("at_least", "min"),
     ("at_most", "max_units"),
@@ -19,7 +20,7 @@ const KEYS: &[(&str, &str)] = &[
     ("step", "scripting"),
 ];
 
-/// Renamed values: the old word and the new word.
+/// Renamed values: the old word and the new word of each.
 const WORDS: &[(&str, &str)] =
     &[("app", "node"), ("carry", "transfer"), ("restart", "reset"), ("start_afresh", "reset")];
 

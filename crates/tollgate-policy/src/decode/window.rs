@@ -42,7 +42,7 @@ impl CalendarUnit {
     }
 }
 
-/// The words for calendar windows in other limiters, and the words for them in a policy file.
+/// Words for calendar windows in other rate limiters, each with the word that a policy file uses.
 const SYNONYMS: [(&str, &str); 8] = [
     ("daily", "day"),
     ("days", "day"),
@@ -121,7 +121,7 @@ impl Decode for Zone {
             return None;
         }
         let zones = tollgate_calendar::zones();
-        // Authors often write only the city, without the continent.
+        // Some authors write only the city of a time zone, without the continent.
         let city = |zone: &&String| {
             zone.rsplit('/').next().is_some_and(|city| city.eq_ignore_ascii_case(text))
         };

@@ -9,7 +9,7 @@ use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Declares the type of a choice from a set of words. Each word has a value.
+/// Declares a type for a choice from a fixed set of words. Each word has a value.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])*
@@ -49,7 +49,7 @@ pub(crate) struct Word<T> {
     pub(crate) value: T,
 }
 
-/// Reads a node that must contain one of `words`.
+/// Reads a node that must contain one of `words`, and returns the value of that word.
 pub(crate) fn read_word<T, const N: usize>(
     node: &Node,
     what: &str,
@@ -83,7 +83,7 @@ pub(crate) fn read_word<T, const N: usize>(
     None
 }
 
-/// Names of algorithms in other limiters, and their names in a policy file.
+/// Names of algorithms in other rate limiters, each with the name that a policy file uses.
 const SYNONYMS: [(&str, &str); 3] =
     [("leaky_bucket", "token_bucket"), ("gcra", "token_bucket"), ("sliding_counter", "two_bucket")];
 

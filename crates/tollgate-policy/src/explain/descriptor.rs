@@ -7,8 +7,8 @@ use tollgate_core::policy::descriptors::{
 };
 use tollgate_core::policy::{LimitBinding, OnFailure};
 
-/// Returns the title of a descriptor tree, for example `descriptors of edge, each counted
-/// separately`.
+/// Returns the title for the description of a descriptor tree, for example
+/// `descriptors of edge, each counted separately`.
 pub(crate) fn title(domain: &Domain) -> String {
     let counting = match domain.counting {
         Counting::Atomic => "all descriptors of a request counted or none",
@@ -22,7 +22,8 @@ pub(crate) fn title(domain: &Domain) -> String {
     format!("descriptors of {}, {counting}{on_failure}", domain.name)
 }
 
-/// Returns every descriptor for which the tree has settings, with a description of these settings.
+/// Returns a row for every descriptor with settings in the tree: the descriptor, and a description
+/// of its settings.
 pub(crate) fn rows(policy: &Policy, domain: &Domain) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     add_rows(policy, &domain.tree, "", &mut rows);
@@ -85,7 +86,7 @@ fn said(policy: &Policy, rule: &DescriptorRule) -> String {
     said
 }
 
-/// Returns whether a tree uses the limit.
+/// Returns whether a descriptor tree of the policy uses the limit.
 pub(crate) fn uses(policy: &Policy, binding: &LimitBinding) -> bool {
     let is_it = |limit: usize| policy.limits()[limit].limit.name() == binding.limit.name();
     policy.domains().iter().any(|domain| level_uses(&domain.tree, &is_it))

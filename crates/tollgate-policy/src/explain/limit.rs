@@ -17,7 +17,8 @@ use tollgate_core::{
 
 use super::descriptor;
 
-/// Returns for example `search, points at 5, cpu at a unit for each 1ms`.
+/// Describes the limits that a rule charges, for example
+/// `search, points at 5, cpu at a unit for each 1ms`.
 pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     let one = |used: &LimitRef| {
         let name = policy.limits()[used.limit].limit.name();
@@ -36,8 +37,8 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
     }
 }
 
-/// Returns for example `the value at /usage/total_tokens in the response (reserved: the value at
-/// /max_tokens in the request, else 1024)`.
+/// Describes a metered cost, for example `the value at /usage/total_tokens in the response
+/// (reserved: the value at /max_tokens in the request, else 1024)`.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
         Meter::Header { field } => format!("the value of the response header {field}"),
@@ -65,8 +66,8 @@ pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     quotas_and_terms(policy, binding, &binding.limit, &quotas)
 }
 
-/// Describes the limit of a request. `charged` is this limit with the quota that the request's
-/// values selected.
+/// Describes the limit of a request. `charged` is the limit of `binding` with the quota that the
+/// request selected.
 pub(crate) fn charged(policy: &Policy, binding: &LimitBinding, charged: &Limit) -> String {
     let selected = charged.quota_value().map(|value| format!("; the quota of {value}"));
     quotas_and_terms(policy, binding, charged, &selected.unwrap_or_default())
@@ -253,7 +254,7 @@ const fn certificate_name(name: CertificateName) -> &'static str {
     }
 }
 
-/// Describes sets of conditions.
+/// Describes the sets of conditions in `any` or `not`.
 pub(crate) fn sets(policy: &Policy, sets: &[RequestMatch]) -> String {
     sets.iter().map(|set| conditions(policy, set)).collect::<Vec<_>>().join("; ")
 }
@@ -267,7 +268,8 @@ fn wanted_values(kind: &str, wanted: &ValueMatch) -> String {
     }
 }
 
-/// Describes the wanted values, for example `free or pro`. Returns `None` if any value matches.
+/// Describes the values that a condition accepts, for example `free or pro`. Returns `None` if the
+/// condition accepts any value.
 pub(crate) fn values(wanted: &ValueMatch) -> Option<String> {
     let values: Vec<&str> = wanted.values.iter().map(ValuePattern::as_str).collect();
     (!values.is_empty()).then(|| values.join(" or "))
@@ -326,8 +328,8 @@ pub(crate) fn paths(options: PathOptions) -> String {
     format!("{case}, {parameters}; {ambiguous}")
 }
 
-/// Describes the settings with which a rule enforces its limits, as far as they differ from the
-/// defaults.
+/// Describes the settings with which a rule enforces its limits. Settings with their default value
+/// are left out.
 pub(crate) fn mode_notes(rule: &Rule) -> String {
     let mode = match rule.mode {
         RuleMode::Enforce => "",
@@ -358,8 +360,8 @@ pub(crate) fn mode_notes(rule: &Rule) -> String {
     format!("{mode}{charge}{refund}{refusal}{on_failure}{priority}{queue}")
 }
 
-/// Returns for example `status 403, JSON and HTML, 1 header field, documentation at
-/// https://example.com/limits`.
+/// Describes the response to a refused request, for example
+/// `status 403, JSON and HTML, 1 header field, documentation at https://example.com/limits`.
 pub(crate) fn refusal(refusal: &RefusalSettings) -> String {
     let mut parts = Vec::new();
     if let Some(status) = refusal.status {

@@ -2,10 +2,10 @@
 
 use crate::settings::{MemcachedLayout, MemcachedSettings};
 
-/// The largest number of servers that are listed by name.
+/// The largest number of servers that the description names.
 const MAX_NAMED: usize = 8;
 
-/// Returns the rows that describe the store. Each row has a title and a description.
+/// Returns the rows that describe a memcached store. Each row has a title and a description.
 pub(crate) fn rows(memcached: &MemcachedSettings) -> Vec<(&'static str, String)> {
     let layout = match memcached.layout {
         MemcachedLayout::Cell => "each limit as one item",

@@ -8,7 +8,7 @@ use crate::settings::{
 };
 
 /// Returns the rows that describe the store. Each row has a title and a description. Less important
-/// settings with their default value are left out.
+/// settings are left out if they have their default value.
 pub(crate) fn store(store: &StoreSettings) -> Vec<(&'static str, String)> {
     match store {
         StoreSettings::Memory(bounds) => memory_rows(*bounds),
@@ -56,7 +56,7 @@ fn shadow_rows(shadow: &ShadowSettings) -> Vec<(&'static str, String)> {
     rows
 }
 
-/// The largest number of shards that are listed by name.
+/// The largest number of shards that the description names.
 const MAX_NAMED: usize = 8;
 
 fn rows(redis: &RedisSettings) -> Vec<(&'static str, String)> {
@@ -104,7 +104,7 @@ fn shards(shards: &[ShardSettings]) -> String {
     format!("{} ({})", count(shards.len(), "shard"), named.join(", "))
 }
 
-/// Describes one shard, for example `a`, or `cluster c` for a Redis Cluster.
+/// Describes one shard by its name, for example `a`, or `cluster c` for a Redis Cluster.
 fn kind(shard: &ShardSettings) -> String {
     match shard.topology {
         Topology::Cluster { .. } => format!("cluster {}", shard.name),
@@ -150,12 +150,13 @@ fn reads(redis: &RedisSettings) -> String {
     }
 }
 
-/// Returns whether sentinels announce the shard's servers.
+/// Returns whether the shard is found through sentinels.
 fn is_sentinel_managed(shard: &ShardSettings) -> bool {
     matches!(shard.topology, Topology::Sentinel { .. })
 }
 
-/// Returns the service names of the shards that sentinels monitor.
+/// Describes the services that sentinels monitor for the shards of `redis`. Returns `None` if no
+/// shard uses sentinels.
 fn sentinels(redis: &RedisSettings) -> Option<String> {
     let services = redis.shards.iter().filter_map(|shard| match &shard.topology {
         Topology::Sentinel { sentinels, service, .. } => {

@@ -1,4 +1,4 @@
-//! Policies generated from the configuration of other rate limiters.
+//! Generates policies from the configuration of other rate limiters.
 
 pub mod envoy_ratelimit;
 mod note;
@@ -25,7 +25,8 @@ pub struct SourceFile<'s> {
 pub struct Imported {
     /// The text of the policy file.
     pub policy: String,
-    /// The result of the conversion of each construct, in the order of the files.
+    /// The result of the conversion of each construct, in the order in which the files contain the
+    /// constructs.
     pub notes: Vec<Note>,
     /// Warnings about the generated policy, with positions in its text.
     pub warnings: Vec<Finding>,
@@ -35,7 +36,7 @@ pub struct Imported {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The files have mistakes that the other rate limiter also refuses, or constructs that no
+    /// The files have mistakes that the other rate limiter also rejects, or constructs that no
     /// policy can express.
     Source(Vec<PolicyErrors>),
     /// The generated policy cannot be loaded because it is too large.

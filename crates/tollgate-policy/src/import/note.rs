@@ -14,16 +14,16 @@ pub struct Note {
     pub file: Arc<str>,
     /// The line number, from 1.
     pub line: usize,
-    /// The kind of the result.
+    /// Whether the policy keeps the meaning of the construct.
     pub conversion: Conversion,
     /// The construct in the imported file, such as a key.
     pub construct: String,
-    /// How the policy expresses the construct, or why the policy does not express it. The text is
-    /// empty if there is nothing to add.
+    /// The way in which the policy expresses the construct, or the reason why it does not. The text
+    /// is empty if there is nothing to explain.
     pub how: String,
 }
 
-/// The kind of the result for a construct.
+/// Whether a generated policy keeps the meaning of an imported construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conversion {
     /// The policy has the same meaning.

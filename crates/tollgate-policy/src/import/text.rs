@@ -1,17 +1,17 @@
-//! Writes YAML that this crate and every other YAML reader interpret in the same way.
+//! Writes YAML in a form that every YAML reader interprets in the same way.
 
 use std::fmt::Write;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-/// The largest width, in characters, of a mapping that is written on one line.
+/// The largest width, in characters, of a mapping on one line.
 const MAX_WIDTH: usize = 110;
 
 /// The keys and values of a mapping, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(super) struct Mapping(Vec<(&'static str, Item)>);
 
-/// The value of a key.
+/// The value of a key in a [`Mapping`].
 #[derive(Debug)]
 pub(super) enum Item {
     /// A text that is written without changes.
@@ -21,12 +21,12 @@ pub(super) enum Item {
 }
 
 impl Mapping {
-    /// Adds a key with a text, in quotes if necessary.
+    /// Adds a key with a text. The text is written in quotes if necessary.
     pub(super) fn text(&mut self, key: &'static str, text: &str) {
         self.raw(key, scalar(text));
     }
 
-    /// Adds a key with a value that needs no quotes.
+    /// Adds a key with a value that is already valid YAML and needs no quotes.
     pub(super) fn raw(&mut self, key: &'static str, value: impl Into<String>) {
         self.0.push((key, Item::Raw(value.into())));
     }
@@ -67,7 +67,8 @@ impl Mapping {
     }
 }
 
-/// Returns a text as YAML, in quotes if a reader could interpret it as another type.
+/// Returns a text as YAML. The text is in quotes if a YAML reader could interpret it as another
+/// type.
 pub(super) fn scalar(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-*".contains(letter);
     let begins_plain =
@@ -96,7 +97,7 @@ pub(super) fn scalars<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(scalar).collect::<Vec<_>>().join(", "))
 }
 
-/// Returns a value of any kind on one line.
+/// Returns a JSON value as YAML on one line.
 pub(super) fn metadata(value: &Metadata) -> String {
     match value {
         Metadata::Null => "~".to_owned(),

@@ -32,7 +32,8 @@ keys! {
 }
 
 impl Amount {
-    /// Returns the number that does not depend on a value.
+    /// Returns the default number. It applies to all requests, or, if the amount depends on a
+    /// subject, to requests with a value that the file does not list, or without a value.
     pub(crate) fn default(&self) -> Option<u64> {
         match self {
             Self::Known(number) => Some(number.0),
@@ -40,7 +41,7 @@ impl Amount {
         }
     }
 
-    /// Returns the numbers by value, if the field has numbers by value.
+    /// Returns the numbers by value, if the field has a number for each value of a subject.
     pub(crate) fn by_value(field: &Field<Self>) -> Option<&ByValue> {
         match field.value()? {
             Self::Known(_) => None,
@@ -48,7 +49,7 @@ impl Amount {
         }
     }
 
-    /// Returns the position, in the file, of the number that does not depend on a value.
+    /// Returns the position, in the file, of the number that [`default`](Self::default) returns.
     pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         let default = Self::by_value(field).and_then(|by_value| by_value.default.given());

@@ -32,7 +32,8 @@ keys! {
 }
 
 impl BillingDay {
-    /// Returns the day that does not depend on a value.
+    /// Returns the default day. It applies to all requests, or, if the day depends on a subject, to
+    /// requests without a valid value of the subject.
     pub(crate) fn default(&self) -> Option<u64> {
         match self {
             Self::Known(day) => Some(day.0),
@@ -40,7 +41,7 @@ impl BillingDay {
         }
     }
 
-    /// Returns the position, in the file, of the day that does not depend on a value.
+    /// Returns the position, in the file, of the day that [`default`](Self::default) returns.
     pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         match &given.value {

@@ -1,4 +1,4 @@
-//! Resolves the algorithms of limits with their numbers.
+//! Resolves the algorithms of limits, with their quotas, windows and other numbers.
 
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -14,14 +14,14 @@ use crate::span::Span;
 /// The default `permit_ttl` of a concurrency limit.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
-/// The hint for a quota of 0.
+/// The hint of the error message for a quota of 0.
 pub(super) const ZERO_QUOTA: &str =
     "a rule with `limits: []` exempts requests; an override of a limit to blocked refuses them";
 
 /// The default number of blocks of a sliding window.
 const PIECES: u64 = 60;
 
-/// Reports keys that have no meaning for the algorithm.
+/// Reports keys that have no meaning for an algorithm.
 pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     fn key<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.key)
@@ -45,7 +45,7 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     }
 }
 
-/// Returns the algorithm with its numbers.
+/// Returns the algorithm of the given kind, with the numbers from the policy file.
 pub(super) fn algorithm(
     kind: Kind,
     name: &Spanned<String>,
@@ -87,7 +87,7 @@ pub(super) fn algorithm(
     built.map_err(refused).ok()
 }
 
-/// Returns the position of the number that an error refers to.
+/// Returns the position, in the file, of the number that caused `error`.
 fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

@@ -1,4 +1,5 @@
-//! Response settings: header profiles, refund statuses and the status endpoint.
+//! Resolves response settings: header profiles, the statuses that are refunded, and the path of the
+//! status.
 
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ pub(super) fn answers(
     Some(answers)
 }
 
-/// Returns the values in the order of the file, without duplicates. Reports duplicates.
+/// Returns the values in the order of the file, each value once. Reports duplicates.
 fn distinct<W, T: PartialEq>(
     given: &[Spanned<W>],
     value: impl Fn(&W) -> T,

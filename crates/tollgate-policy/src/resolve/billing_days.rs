@@ -1,4 +1,4 @@
-//! Billing days by the value of a subject.
+//! Resolves billing days that depend on the value of a subject.
 
 use tollgate_calendar::Period;
 use tollgate_core::policy::WindowsByValue;
@@ -10,8 +10,8 @@ use crate::report::Report;
 /// The number of days in the longest month.
 const DAYS: u8 = 31;
 
-/// Returns the windows of the limit with the index `index` for each billing day. Returns
-/// `Some(None)` if all requests have the same day, and `None` after reporting a mistake.
+/// Returns the windows for each billing day, for the limit with the index `index`. Returns
+/// `Some(None)` if all requests have the same billing day, and `None` after reporting a mistake.
 pub(super) fn billing_days(
     index: usize,
     raw: &raw::Limit,

@@ -1,4 +1,4 @@
-//! Windows of the calendar.
+//! Resolves the windows of limits: their length, or the periods of a calendar.
 
 use tollgate_calendar::{CalendarError, Period};
 use tollgate_core::Millis;
@@ -11,10 +11,10 @@ use crate::span::Span;
 
 const DAY: u64 = 86_400_000;
 
-/// The time zone of calendar windows if the limit sets none.
+/// The time zone of calendar windows if the limit sets no time zone.
 pub(super) const UTC: &str = "UTC";
 
-/// The windows of a limit.
+/// The windows of a limit: all of one length, or those of a calendar.
 pub(super) enum Windows {
     /// Windows of one length.
     Fixed(Millis),
@@ -22,8 +22,8 @@ pub(super) enum Windows {
     Scheduled(Schedule),
 }
 
-/// Returns the windows that `window` and the keys of calendar windows define, or `None` after
-/// reporting a mistake.
+/// Returns the windows that `window` and the other keys of calendar windows define. Returns `None`
+/// after reporting a mistake.
 pub(super) fn windows(
     kind: Kind,
     window: &Spanned<WindowLength>,
@@ -94,7 +94,8 @@ fn schedule(
         }
         _ => report.plain_error(at, error),
     };
-    // A mistake in the zone is already reported. A mistake in the period is reported too.
+    // A mistake in the time zone is already reported. The function continues, to report a mistake
+    // in the period as well.
     let zone_or_utc = zone.as_deref().unwrap_or(UTC);
     tollgate_calendar::schedule(period, zone_or_utc)
         .map_err(refused)
@@ -102,7 +103,8 @@ fn schedule(
         .filter(|_| zone.is_some())
 }
 
-/// Reports keys that need a calendar window. Returns whether the limit has no such keys.
+/// Reports keys that have an effect only with a calendar window. Returns whether the limit has none
+/// of these keys.
 fn without_calendar_keys(raw: &raw::Limit, report: &mut Report<'_>) -> bool {
     let keys = [
         ("timezone", key(&raw.timezone)),
@@ -120,8 +122,7 @@ fn without_calendar_keys(raw: &raw::Limit, report: &mut Report<'_>) -> bool {
     is_right
 }
 
-/// Warns of windows at multiples of their length if their length makes them begin at different
-/// times on different days.
+/// Warns of windows that begin at multiples of their length, but not at the same times on each day.
 fn warn_of_uneven_days(at: Span, length: Millis, raw: &raw::Limit, report: &mut Report<'_>) {
     let is_aligned = raw.anchor.value().is_some_and(|anchor| anchor.0 == Anchor::Calendar);
     if !is_aligned || DAY.is_multiple_of(length.get()) {

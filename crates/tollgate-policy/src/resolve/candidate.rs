@@ -8,7 +8,7 @@ use crate::raw::{self, Amount, BillingDay, Kind};
 use crate::report::Report;
 
 /// Returns the candidate of the limit `name`, or `None` after reporting a mistake. `limit` contains
-/// the keys of that limit, and `live` is the resolved limit.
+/// the raw keys of that limit. `live` is the algorithm to which those keys are resolved.
 pub(super) fn candidate(
     given: &Spanned<raw::Candidate>,
     name: &Spanned<String>,
@@ -23,11 +23,13 @@ pub(super) fn candidate(
     };
     let text = as_limit(&given.value);
     misplaced(own_kind, &text, report);
-    // Numbers of the limit's algorithm do not apply to another algorithm.
+    // If the candidate has another algorithm, the numbers of the limit's algorithm do not apply to
+    // it.
     let of_kind = if own_kind == kind { limit } else { &raw::Limit::default() };
     let window = text.window.or(&limit.window);
     let (unit, of_window) = (unit(&window), unit(&limit.window));
-    // The settings of one kind of window do not apply to another kind.
+    // If the candidate has another kind of window, the settings of the limit's window do not apply
+    // to it.
     let none = raw::Limit::default();
     let of_calendar = if unit.is_some() { limit } else { &none };
     let of_unit = if unit == of_window { limit } else { &none };
@@ -80,7 +82,8 @@ fn map<T>(field: &Field<Whole>, known: fn(Whole) -> T) -> Field<T> {
     }
 }
 
-/// Returns the period of a calendar window, or `None` for another window.
+/// Returns the calendar period of `window`, such as a month. Returns `None` if the window is not a
+/// calendar window.
 fn unit(window: &Field<WindowLength>) -> Option<CalendarUnit> {
     match window.value()? {
         WindowLength::Calendar(unit) => Some(*unit),

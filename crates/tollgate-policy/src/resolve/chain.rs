@@ -1,5 +1,5 @@
-//! The key `first_of`: chains of subjects. For each request, Tollgate uses the first subject in
-//! the chain for which the request has a value.
+//! The key `first_of`: a subject made from several other subjects. For each request, Tollgate uses
+//! the first of these subjects for which the request has a value.
 
 use tollgate_core::policy::{Dimension, SubjectSource};
 
@@ -8,10 +8,10 @@ use crate::decode::{List, Spanned, Text, quoted};
 use crate::raw::Subject;
 use crate::report::Report;
 
-/// The largest number of subjects in a chain.
+/// The largest number of subjects in `first_of`.
 const MAX_CHAIN: usize = 8;
 
-/// Returns the subjects of a chain, or `None` after reporting a mistake.
+/// Returns the subjects in the list `chain` of a `first_of`, or `None` after reporting a mistake.
 pub(super) fn dimensions(
     chain: &Spanned<List<Text>>,
     subjects: &mut NameTable<'_, Subject>,
@@ -60,7 +60,7 @@ fn is_chain(subject: &Subject) -> bool {
     !subject.first_of.is_absent()
 }
 
-/// Returns whether every request has the subject.
+/// Returns whether every request has a value for the subject.
 fn is_always_present(source: &SubjectSource) -> bool {
     matches!(
         source,

@@ -1,6 +1,8 @@
-//! Warnings about charges that can span several shards. For each limit, one subject determines the
-//! shard. If different subjects determine the shards of a charge's limits, and one of these limits
-//! refuses, a second round trip refunds the charges on the other limits.
+//! Warnings about charges that can span several shards.
+//!
+//! For each limit, one subject determines the shard. The limits of one charge are on different
+//! shards if different subjects determine their shards. If one of these limits refuses, the charges
+//! on the other limits are refunded, which takes a second round trip.
 
 use std::ops::Range;
 
@@ -13,8 +15,8 @@ use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, RedisSettings, StoreSettings};
 use crate::span::Span;
 
-/// Warns of rules with limits that can be on several shards, in the current shard map or in
-/// `previous`. Also warns of a `route_by` that determines the shard of no limit.
+/// Warns of rules with limits that can be on several shards, in the current shard map or in the
+/// previous one. Also warns of a `route_by` that determines the shard of no limit.
 pub(super) fn warn(
     policy: &Policy,
     file: &PolicyFile,
@@ -43,8 +45,8 @@ pub(super) fn warn(
     }
 }
 
-/// Returns the Redis stores, including those of a rollout or a shadow store, with their raw
-/// settings.
+/// Returns the settings of each Redis store, with the raw keys from which they were resolved. A
+/// rollout and a shadow store can contain two Redis stores.
 fn fleets<'f>(
     store: &'f StoreSettings,
     file: &'f PolicyFile,
@@ -78,7 +80,8 @@ fn fleets<'f>(
     }
 }
 
-/// Returns the sets of rules that can charge one request: each rule alone, or all rules together.
+/// Returns the sets of rules that can charge one request together, as ranges of indices. If only
+/// the first matching rule applies, each set is a single rule. Otherwise all rules are one set.
 fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     let rules = 0..policy.rules().len();
     match policy.match_mode() {
@@ -87,14 +90,14 @@ fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     }
 }
 
-/// The subject that determines the shard of each limit, in one shard map.
+/// The routing of limits in one shard map: which subject determines the shard of a limit.
 struct RoutingTable<'p> {
     policy: &'p Policy,
     shards: usize,
     route_by: Option<usize>,
 }
 
-/// A rule that charges several limits, where different subjects determine the shards.
+/// A rule that can charge limits on several shards at once.
 struct CrossShardRule<'p> {
     rule: &'p str,
     at: Span,
@@ -111,8 +114,8 @@ impl<'p> RoutingTable<'p> {
         Self { policy, shards, route_by }
     }
 
-    /// Finds a charge of the rules `together` that can span several shards. `spans` are the
-    /// positions of the rules in the file.
+    /// Finds a charge that can span several shards. The charge is made by the rules with the
+    /// indices `together`. `spans` are the positions of all these rules in the file.
     fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<CrossShardRule<'p>> {
         if self.shards < 2 {
             return None;
@@ -128,15 +131,16 @@ impl<'p> RoutingTable<'p> {
         Some(CrossShardRule { rule: &rule.name, at: *at, limits, limit: *limit })
     }
 
-    /// Returns the dimension that determines the shard of the limit, or `None` if the limit has a
-    /// single counter.
+    /// Returns the dimension that determines the shard of the limit. Returns `None` if all clients
+    /// share the limit's counter.
     fn of(&self, limit: usize) -> Option<usize> {
         let per = &self.policy.limits()[limit].per;
         let chosen = self.route_by.filter(|chosen| per.contains(chosen));
         chosen.or_else(|| per.first().copied())
     }
 
-    /// Returns a dimension that could determine the shard of all `limits`.
+    /// Returns the name of a subject that occurs in the `per` of all `limits`, if there is one.
+    /// With this subject as `route_by`, all `limits` are on one shard.
     fn common(&self, limits: &[usize]) -> Option<&'p str> {
         let per = |limit: &usize| &self.policy.limits()[*limit].per;
         let (first, others) = limits.split_first()?;
@@ -146,7 +150,7 @@ impl<'p> RoutingTable<'p> {
         Some(&self.policy.dimensions()[*common].name)
     }
 
-    /// Describes the routing of a limit, for example `core is routed by token`.
+    /// Describes how the shard of a limit is determined, for example `core is routed by token`.
     fn said(&self, limit: usize) -> String {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {
@@ -180,8 +184,8 @@ fn warn_of_unused_route_by(
 }
 
 impl CrossShardRule<'_> {
-    /// Warns that a charge can span several shards with the routing in `routes`. `shards` describes
-    /// these shards in the message.
+    /// Warns that the charge can span several shards. `routes` determines the shards of the limits,
+    /// and `shards` describes the shards in the message.
     fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
         let message = format_args!(
             "a charge of the rule {} may span {shards} a refusal needs a second round trip",

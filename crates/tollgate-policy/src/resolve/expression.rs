@@ -1,8 +1,9 @@
 //! Compiles expressions in a subset of the Common Expression Language (CEL).
 //!
-//! The crate `cel` parses expressions, but does not evaluate them. The compiled form knows the
-//! types, so a mistake is found when the policy is loaded, and an evaluation cannot fail and has no
-//! loops. `cel` takes 33,000 instructions for a small condition, the compiled form some hundreds.
+//! The crate `cel` only parses the expressions. This module compiles the parsed form to a typed
+//! form. A mistake is therefore found when the policy is loaded, and the evaluation cannot fail and
+//! has no loops. The evaluation of a small condition takes 33,000 instructions in `cel`, and some
+//! hundreds in the compiled form.
 
 use std::thread;
 
@@ -19,7 +20,7 @@ use crate::report::Report;
 /// The maximum length of an expression in bytes, which bounds the time of an evaluation.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 2_048;
 
-/// The size in bytes of the stack for the parser, which uses up to 170 KB for each of at most 96
+/// The size in bytes of the parser's stack. The parser uses up to 170 KB for each of at most 96
 /// nested levels.
 const STACK: usize = 32 << 20;
 
@@ -87,7 +88,7 @@ fn compiled<T: Send>(
     None
 }
 
-/// Describes a mistake in the syntax.
+/// Describes a syntax error that the parser reported.
 fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let hint = "texts are in quotes: request.method == 'POST'".to_owned();
     let Some(error) = error else { return ("this is not an expression".to_owned(), hint) };
@@ -100,11 +101,11 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let said = match () {
         () if said.contains("Recursion limit") => "more than 96 levels",
         () if said.contains("Incomplete") => "a part is missing",
-        // The rest of the message contains the parser's internal types.
+        // If the message contains the parser's internal types, only the text before them is kept.
         () if said.contains(" { ") => said.split(": ").next().unwrap_or_default(),
         () => said.trim_start_matches("Syntax error: "),
     };
-    // The list of all tokens that could follow is too long to help.
+    // The list of the tokens that the parser expected is left out, because it is too long to help.
     let said = said.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
     (format!("this is not an expression, at {place}: {said}"), hint)
 }
@@ -112,7 +113,8 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
 struct Compiler<'e, 's, 'f> {
     source: &'e str,
     info: &'e SourceInfo,
-    /// The subjects to which the expression can refer, or `None` if it cannot refer to any.
+    /// The subjects to which the expression can refer. `None` means that it cannot refer to
+    /// subjects.
     subjects: Option<&'s mut NameTable<'f, Subject>>,
 }
 
@@ -341,7 +343,7 @@ impl Compiler<'_, '_, '_> {
         (format!("{what} is not supported here"), hint.to_owned())
     }
 
-    /// Returns the part of the source text from which `tree` was parsed.
+    /// Returns the text in the expression from which `tree` was parsed.
     fn part(&self, tree: &IdedExpr) -> String {
         fn names(tree: &IdedExpr) -> Option<String> {
             match &tree.expr {
@@ -364,7 +366,7 @@ impl Compiler<'_, '_, '_> {
     }
 }
 
-/// Returns the argument of `size()`, or `None` if `tree` is another expression.
+/// Returns the argument of `size()` if `tree` is a call of `size()`, otherwise `None`.
 fn measured(tree: &IdedExpr) -> Option<&IdedExpr> {
     let Expr::Call(call) = &tree.expr else { return None };
     match (&*call.func_name, call.target.as_deref(), call.args.as_slice()) {

@@ -1,10 +1,10 @@
-//! Names of header fields, and other tokens of HTTP.
+//! Checks the names of header fields, cookies and query parameters.
 
 use crate::decode::{Spanned, Text, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the name of a header in lower case.
+/// Returns the name of a header in lower case. Returns `None` after reporting a mistake.
 pub(super) fn field_name(
     given: &Spanned<Text>,
     what: &str,
@@ -17,7 +17,8 @@ pub(super) fn field_name(
 /// The maximum length of a query parameter's name in bytes.
 const MAX_PARAMETER: usize = 128;
 
-/// Checks that `text` can be the name of a query parameter.
+/// Checks that `text` can be the name of a query parameter. Returns `None` after reporting a
+/// mistake.
 pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Option<()> {
     let is_fine = (1..=MAX_PARAMETER).contains(&text.len()) && !text.chars().any(char::is_control);
     if has_star(text, at, "query parameter", report) {
@@ -33,7 +34,7 @@ pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Opt
 }
 
 /// Checks that `text` is a token as RFC 9110 defines it. Names of headers and cookies must be
-/// tokens.
+/// tokens. Returns `None` after reporting a mistake.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
     if has_star(text, at, what, report) {
         return None;
@@ -46,7 +47,8 @@ pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>
     None
 }
 
-/// Reports a `*` in a name, because the `*` would be compared literally and match no request.
+/// Returns whether a name contains `*`, and reports it. The name would be compared literally and
+/// match no request.
 fn has_star(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> bool {
     let has_star = text.contains('*');
     if has_star {

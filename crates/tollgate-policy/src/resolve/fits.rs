@@ -1,4 +1,4 @@
-//! Checks that a subject's state fits the memory store.
+//! Checks that the state of each subject fits the memory store.
 
 use tollgate_core::Algorithm;
 use tollgate_core::policy::QuotasByValue;
@@ -72,7 +72,8 @@ fn at<T>(field: &Field<T>) -> Option<crate::span::Span> {
     field.given().map(|given: &Spanned<T>| given.at)
 }
 
-/// Returns the bounds of the smallest memory store in `store`, if it contains a memory store.
+/// Returns the bounds of the memory store in `store`. If `store` contains two memory stores,
+/// returns the bounds of the smaller one. Returns `None` if it contains none.
 fn smallest(store: &StoreSettings) -> Option<MemoryBounds> {
     let of_leaf = |leaf: &MigrationStoreSettings| match leaf {
         MigrationStoreSettings::Memory(bounds) => Some(*bounds),

@@ -17,21 +17,21 @@ use crate::token::TokenReader;
 /// The largest tolerated difference of clocks, in milliseconds.
 const MAX_LEEWAY: u64 = 600_000;
 
-/// The default of the tolerated difference of clocks, in seconds.
+/// The default tolerated difference of clocks, in seconds.
 const LEEWAY: u64 = 30;
 
-/// The source of a policy's tokens.
+/// The source of the tokens (JWT) of a policy.
 pub(super) enum TokenSource {
     /// The file has no `jwt`.
     Absent,
-    /// The value of `jwt` has a mistake, which is reported.
+    /// The value of `jwt` has a mistake, which is already reported.
     Invalid,
-    /// The place of the token in a request, and the reader of its claims.
+    /// The part of a request that contains the token, and the reader of the token's claims.
     Given(SubjectSource, Arc<dyn ClaimReader>),
 }
 
 impl TokenSource {
-    /// Resolves the key `jwt` of `file`, and reads the keys of tokens from `files`.
+    /// Resolves the key `jwt` of `file`. The keys that verify tokens are read from `files`.
     pub(super) fn new(file: &PolicyFile, files: &mut Files<'_>, report: &mut Report<'_>) -> Self {
         let tokens = match &file.jwt {
             Field::Absent => return Self::Absent,
@@ -45,8 +45,8 @@ impl TokenSource {
         }
     }
 
-    /// Returns the source of the claim `given`: a name, or a JSON pointer. Returns `None` after
-    /// reporting a mistake.
+    /// Returns the source of a claim. `given` is the name of the claim, or a JSON pointer to it.
+    /// Returns `None` after reporting a mistake.
     pub(super) fn claim(
         &self,
         given: &Spanned<Text>,
@@ -69,7 +69,8 @@ impl TokenSource {
     }
 }
 
-/// Returns the member names that lead to a claim, the outermost first.
+/// Returns the member names that lead to a claim, the outermost first. Returns `None` after
+/// reporting a mistake.
 fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
     let text = &*given.value.0;
     if !text.starts_with('/') {
@@ -80,7 +81,8 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>>
     Some(text.split('/').skip(1).map(unescaped).collect())
 }
 
-/// Returns the place of the token in a request.
+/// Returns the part of a request that contains the token: a header or a cookie. Returns `None`
+/// after reporting a mistake.
 fn place(tokens: &Jwt, report: &mut Report<'_>) -> Option<SubjectSource> {
     if let (Some(_), Some(cookie)) = (tokens.header.given(), tokens.cookie.given()) {
         let hint = "a token is in one place: keep one of the two";
@@ -128,8 +130,8 @@ fn reader(
         Field::Absent => Algorithm::PUBLIC.to_vec(),
         Field::Invalid => return None,
         Field::Value(given) if given.value.0.is_empty() => {
-            // The list is also empty if no word in it is an algorithm. Such words are already
-            // reported.
+            // The list of algorithms is also empty if none of its words is an algorithm. Those
+            // words are already reported.
             if report.is_clean() {
                 report.error(given.at, "no algorithm is accepted", "such as [RS256, ES256]");
             }
@@ -182,7 +184,7 @@ fn unverified_reader(expected: Expected) -> Arc<dyn ClaimReader> {
     Arc::new(TokenReader::new(Verifier::unverified(expected), description, None))
 }
 
-/// Describes the claims that a token must have.
+/// Describes the values that the claims of an accepted token must have.
 fn description(expected: &Expected) -> String {
     let named = |what: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(", {what} {value}")).unwrap_or_default()
@@ -209,7 +211,7 @@ fn expected(tokens: &Jwt, report: &mut Report<'_>) -> Option<Expected> {
     Some(Expected { issuer: text(&tokens.issuer)?, audience: text(&tokens.audience)?, leeway })
 }
 
-/// Returns the reader of claims that the subjects of `policy` use, if there is one.
+/// Returns the reader of claims that a subject of `policy` uses, if there is one.
 fn reader_of(policy: &Policy) -> Option<Arc<dyn ClaimReader>> {
     fn of(dimension: &Dimension) -> Option<&Arc<dyn ClaimReader>> {
         match &dimension.source {
@@ -220,7 +222,7 @@ fn reader_of(policy: &Policy) -> Option<Arc<dyn ClaimReader>> {
     policy.dimensions().iter().find_map(of).map(Arc::clone)
 }
 
-/// Warns of tokens whose claims no subject uses.
+/// Warns of a key `jwt` if no subject reads a claim.
 pub(super) fn warn_if_unused(file: &PolicyFile, dimensions: &[Dimension], report: &mut Report<'_>) {
     let is_used = |one: &Dimension| matches!(one.source, SubjectSource::Claim(_));
     if let Some(tokens) = file.jwt.given()
@@ -231,7 +233,7 @@ pub(super) fn warn_if_unused(file: &PolicyFile, dimensions: &[Dimension], report
     }
 }
 
-/// Returns the path of the file with the keys of tokens that the policy `file` names.
+/// Returns the path of the file with the keys that verify tokens, if `file` names one.
 pub(crate) fn key_file(file: &PolicyFile) -> Option<PathBuf> {
     Some(PathBuf::from(&file.jwt.value()?.keys.value()?.0))
 }

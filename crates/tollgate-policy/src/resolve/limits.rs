@@ -31,7 +31,7 @@ pub(super) struct ResolvedLimit {
     pub(super) price: ResolvedCost,
 }
 
-/// Returns the limits in file order, with `None` for each limit with a reported mistake.
+/// Returns the limits in file order. A limit with a mistake is `None`, and the mistake is reported.
 pub(super) fn limits(
     limits: &NameTable<'_, raw::Limit>,
     subjects: &mut Subjects<'_, '_>,
@@ -67,7 +67,7 @@ fn resolve_limit(
     Some(ResolvedLimit { limit, quotas, windows, price })
 }
 
-/// Adds the candidate and the enforced share to the limit.
+/// Adds the candidate, and the share of subjects for which the limit is enforced.
 fn with_candidate(
     limit: Limit,
     kind: Kind,
@@ -110,7 +110,7 @@ fn per(
     is_whole.then_some(per)
 }
 
-/// Adds the settings that clients see to the limit.
+/// Creates a limit with the settings that clients see, such as its unit.
 fn with_answers(
     name: &Spanned<String>,
     algorithm: Algorithm,

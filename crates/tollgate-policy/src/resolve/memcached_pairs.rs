@@ -1,5 +1,5 @@
-//! Warnings about reservations on fixed windows that memcached stores as two plain numbers. Two
-//! plain numbers cannot contain a reservation.
+//! Warnings about reservations in memcached with `layout: pairs`. That layout stores a fixed window
+//! as two plain numbers, which cannot contain reservations.
 
 use tollgate_core::{Algorithm, Limit, Policy};
 

@@ -1,5 +1,5 @@
-//! Resolves the cost of requests, which is known when the request arrives or only when the response
-//! is complete.
+//! Resolves the cost of requests. A cost is known when the request arrives, or only when the
+//! response is complete.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::span::Span;
 /// The resolved cost of a request.
 #[derive(Clone)]
 pub(super) struct ResolvedCost {
-    /// The cost, or the default reservation if the cost is metered.
+    /// The cost. If the response determines the cost, the units that are reserved by default.
     pub(super) cost: Cost,
-    /// The source of a cost that is only known when the response is complete.
+    /// The source of the cost, if the cost is known only when the response is complete.
     pub(super) meter: Option<ResolvedMeter>,
 }
 
-/// The part of the response that contains the cost, and the part of the request that contains the
-/// reservation.
+/// The part of the response from which the cost is read, and the part of the request from which the
+/// units to reserve are read.
 #[derive(Clone)]
 pub(super) struct ResolvedMeter {
     pub(super) meter: Arc<Meter>,
@@ -71,7 +71,7 @@ fn metered(raw: &raw::Metered, at: Span, report: &mut Report<'_>) -> Option<Reso
 }
 
 /// Returns the default number of units to reserve, and the part of the request that can set another
-/// number.
+/// number. Returns `None` after reporting a mistake.
 fn reserve(
     field: &Field<raw::Reserve>,
     report: &mut Report<'_>,
@@ -108,8 +108,8 @@ fn reserve(
     Some((otherwise, Some(ReservationAmount { source, at_least, at_most })))
 }
 
-/// Returns a bound, or `Some(None)` if the policy does not set it. Returns `None` after reporting a
-/// mistake in the bound.
+/// Returns the bound on the units to reserve. Returns `Some(None)` if the policy does not set the
+/// bound, and `None` after reporting a mistake.
 fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> {
     match field {
         Field::Absent => Some(None),
@@ -136,7 +136,7 @@ fn place<T>(key: &'static str, field: &Field<T>) -> Place {
     (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
 }
 
-/// Checks that exactly one of the sources is set.
+/// Checks that exactly one of the sources is set. Returns `None` after reporting a mistake.
 fn one_source(
     what: &str,
     sources: &[Place],

@@ -8,10 +8,10 @@ use crate::decode::{Field, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// The shortest useful lease. A shorter lease usually ends before its units are used.
+/// A lease that is shorter than this time usually ends before its units are used.
 const SHORT: Millis = Millis::new(100);
 
-/// Adds the mode to the limit.
+/// Adds the mode to the limit. Returns `None` after reporting a mistake.
 pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     match &raw.mode {
         Field::Absent => Some(limit),
@@ -26,7 +26,7 @@ pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
 }
 
-/// Warns of leases that save no store calls.
+/// Warns of leased limits for which quota leases save few or no store calls.
 pub(super) fn warn_of_idle_leases(
     policy: &Policy,
     limits: &NameTable<'_, raw::Limit>,

@@ -1,4 +1,4 @@
-//! Names that a policy file defines, and the uses of these names.
+//! The names that a policy file defines, and which of them the file uses.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,14 @@ use crate::decode::{Field, Named, Names, Spanned, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The names of one kind in file order. The table records which names are used.
+/// The names that one section of the file defines, such as the limits, in file order. The table
+/// records which of the names are used.
 pub(super) struct NameTable<'f, T> {
     kind: &'static str,
     named: &'f [Named<T>],
     indices: HashMap<&'f str, usize>,
     used: Vec<bool>,
-    /// Whether the section with the names could be read. If it could not be read, its mistake is
+    /// Whether the section with the names could be read. If not, the mistake in the section is
     /// already reported.
     are_read: bool,
 }
@@ -30,8 +31,8 @@ impl<'f, T> NameTable<'f, T> {
         self.named
     }
 
-    /// Returns the index of `name`, which the file uses at the position `at`, and marks the name as
-    /// used. Returns `None` after reporting that there is no such name.
+    /// Returns the index of `name`, and marks the name as used. `at` is the position at which the
+    /// file uses the name. Returns `None` after reporting that there is no such name.
     pub(super) fn index(&mut self, name: &str, at: Span, report: &mut Report<'_>) -> Option<usize> {
         if let Some(index) = self.known(name) {
             return Some(index);
@@ -58,7 +59,7 @@ impl<'f, T> NameTable<'f, T> {
         Some(index)
     }
 
-    /// Returns the names that nothing uses.
+    /// Returns the names that the file does not use.
     pub(super) fn unused(&self) -> impl Iterator<Item = &Spanned<String>> {
         let unused = self.named.iter().zip(&self.used).filter(|(_, used)| !**used);
         unused.map(|(named, _)| &named.name)

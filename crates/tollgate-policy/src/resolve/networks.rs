@@ -1,4 +1,4 @@
-//! Resolves lists of networks, in the policy and in files.
+//! Resolves lists of networks. The networks are in the policy file or in files of their own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::report::Report;
 /// The lists of networks of a policy.
 pub(super) struct NetworkTable<'f> {
     names: NameTable<'f, Networks>,
-    /// The lists in file order, with `None` for each list with a reported mistake.
+    /// The lists in file order. A list with a mistake is `None`, and the mistake is reported.
     lists: Vec<Option<Arc<NetworkList>>>,
 }
 
 impl<'f> NetworkTable<'f> {
-    /// Resolves all lists, and reads their files from `files`.
+    /// Resolves all lists of networks. The files of the lists are read from `files`.
     pub(super) fn new(
         file: &'f PolicyFile,
         files: &mut Files<'_>,
@@ -31,9 +31,9 @@ impl<'f> NetworkTable<'f> {
         Self { names, lists }
     }
 
-    /// Returns the lists of networks of a condition: first one list of all networks and addresses
-    /// that it contains itself, then the lists to which it refers. Returns `None` after reporting a
-    /// mistake.
+    /// Returns the lists of networks that a condition uses. The networks and addresses in the
+    /// condition itself form the first list. The named lists follow. Returns `None` after reporting
+    /// a mistake.
     pub(super) fn of_condition(
         &mut self,
         given: &OneOrMore<Text>,
@@ -66,8 +66,8 @@ impl<'f> NetworkTable<'f> {
         is_whole.then_some(lists)
     }
 
-    /// Returns whether a text that is not a valid network was probably meant as a network, and not
-    /// as the name of a list.
+    /// Returns whether the author probably meant `text` as a network and not as the name of a list.
+    /// `text` is not a valid network.
     fn is_meant_as_network(&mut self, text: &str) -> bool {
         let is_numeric = |text: &str| text.bytes().all(|byte| b"0123456789.-".contains(&byte));
         text.contains(['/', ':', '*']) || is_numeric(text) && self.names.known(text).is_none()
@@ -82,7 +82,7 @@ impl<'f> NetworkTable<'f> {
     }
 }
 
-/// Returns up to three of the texts, and the number of the others.
+/// Returns up to three of the texts, followed by the number of the remaining texts.
 fn summary(texts: &[&str]) -> String {
     const SHOWN: usize = 3;
     let shown = texts.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" or ");
@@ -122,7 +122,7 @@ fn network(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Network> {
     parsed.map_err(|error| report.error(given.at, message, error)).ok()
 }
 
-/// Returns the files with lists of networks that the policy `file` names.
+/// Returns the files with lists of networks to which the policy `file` refers.
 pub(crate) fn files(file: &PolicyFile) -> Vec<NetworkFile> {
     let named = file.networks.value().map_or(&[][..], |names| &names.0);
     let one = |named: &Named<Networks>| match named.value.as_ref()? {

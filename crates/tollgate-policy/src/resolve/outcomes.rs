@@ -1,4 +1,5 @@
-//! Resolves the statuses of responses that a limit counts, or after which a rule refunds.
+//! Resolves the statuses of responses: those that a limit counts, and those for which a rule
+//! refunds.
 
 use tollgate_core::StatusSet;
 use tollgate_core::{Algorithm, Limit};
@@ -8,7 +9,8 @@ use crate::decode::{Field, OneOrMore, StatusRange, quoted};
 use crate::raw::{self, PolicyFile};
 use crate::report::Report;
 
-/// Adds the statuses of the responses that the limit counts.
+/// Adds the statuses of the responses that the limit counts. Returns `None` after reporting a
+/// mistake.
 pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     let Some(count) = raw.count.given() else { return Some(limit) };
     if let Algorithm::Concurrency(_) = limit.algorithm() {
@@ -23,7 +25,7 @@ pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
     let given = count.value.status.given()?;
     let statuses = set(&given.value, report);
-    // A value with a mistake is already reported.
+    // The set can be empty because of a mistake in a value, which is already reported.
     if statuses.is_empty() && report.is_clean() {
         let hint = "name at least one status, such as [401, 403, 5xx]";
         report.error(given.at, "the limit counts no response", hint);
@@ -32,7 +34,8 @@ pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     Some(limit.with_counted(statuses))
 }
 
-/// Returns the set of all statuses in `ranges`. Reports a range that earlier ranges contain.
+/// Returns the set of all statuses in `ranges`. Reports a range if the ranges before it contain all
+/// its statuses.
 pub(super) fn set(ranges: &OneOrMore<StatusRange>, report: &mut Report<'_>) -> StatusSet {
     let OneOrMore(ranges) = ranges;
     let mut set = StatusSet::default();
@@ -46,8 +49,8 @@ pub(super) fn set(ranges: &OneOrMore<StatusRange>, report: &mut Report<'_>) -> S
     set
 }
 
-/// Warns of limits that count responses by their status, if a configured listener does not receive
-/// the status of responses.
+/// Warns of limits that count responses by their status, if the file configures a listener that
+/// does not receive the status of responses.
 pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report: &mut Report<'_>) {
     let Some(serve) = file.serve.value() else { return };
     let listeners = [("gRPC", !serve.grpc.is_absent()), ("Redis", !serve.resp.is_absent())];
@@ -68,7 +71,8 @@ pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report
     }
 }
 
-/// Returns the statuses after which a rule refunds, or `None` if the rule does not set them.
+/// Returns the statuses of responses for which a rule refunds. Returns `None` if the rule does not
+/// set such statuses.
 pub(super) fn refund(
     field: &Field<OneOrMore<StatusRange>>,
     report: &mut Report<'_>,

@@ -16,12 +16,13 @@ use crate::report::Report;
 pub(super) struct Subjects<'m, 'f> {
     pub(super) table: &'m mut NameTable<'f, Subject>,
     pub(super) dimensions: &'m [Option<Dimension>],
-    /// The word by which `by` refers to the plan of the tenant, if the file has tenants.
+    /// The word by which the key `by` refers to the plan of the tenant. `None` means that the file
+    /// has no tenants.
     pub(super) tenant_plan: Option<&'f str>,
 }
 
-/// Returns the quotas by value of `limit`, which has the index `index`. Returns `Some(None)` if the
-/// limit has the same quota for all requests, and `None` after reporting a mistake.
+/// Returns the quotas by value of `limit`, the limit with the index `index`. Returns `Some(None)`
+/// if the limit has the same quota for all requests, and `None` after reporting a mistake.
 pub(super) fn quotas(
     (limit, index): (&Limit, usize),
     raw: &raw::Limit,
@@ -70,7 +71,7 @@ pub(super) fn quotas(
     .map(Some)
 }
 
-/// Returns every value for which a quota or a burst is set, each value once.
+/// Returns the values for which the file sets a quota or a burst. Each value occurs once.
 fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     let mut names: Vec<&Spanned<String>> = Vec::new();
     let values = amounts.into_iter().flatten().filter_map(|amount| amount.values.value());
@@ -82,7 +83,7 @@ fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     names
 }
 
-/// Returns `limit` with the quota and the burst for the value `name`.
+/// Returns `limit` with the quota and the burst that the file sets for the value `name`.
 fn of_value(
     limit: &Limit,
     name: &Spanned<String>,
@@ -99,7 +100,7 @@ fn of_value(
     made.map_err(refused).ok()
 }
 
-/// Returns the number for `value`, or `None` if the number has a mistake, which is already
+/// Returns the number for `value`. Returns `None` if the number has a mistake, which is already
 /// reported.
 fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     let known = Amount::by_value(field).and_then(|by_value| by_value.values.value());
@@ -110,8 +111,8 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     }
 }
 
-/// Reports a subject that cannot select numbers, because clients can choose its value or because
-/// only the hash of its value is stored. Returns whether the subject can be used.
+/// Returns whether a subject can select numbers, and reports it if it cannot. A subject cannot
+/// select numbers if clients can choose its value, or if only the hash of its value is stored.
 pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,
@@ -148,7 +149,8 @@ pub(super) fn is_trusted(
     Some(())
 }
 
-/// Returns whether clients can choose the value without changing the operation that they request.
+/// Returns whether clients can choose the value of the subject without requesting another
+/// operation.
 pub(super) fn can_be_chosen(source: &SubjectSource) -> bool {
     match source {
         SubjectSource::Header { .. }

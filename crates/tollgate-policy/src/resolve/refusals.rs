@@ -1,4 +1,4 @@
-//! Responses to refused requests: statuses, header fields, bodies and documentation.
+//! Resolves responses to refused requests: statuses, header fields, bodies and documentation.
 
 use std::ops::RangeInclusive;
 
@@ -13,15 +13,16 @@ use crate::raw::{self, RefuseAnswer};
 use crate::report::Report;
 use crate::suggest::suggest;
 
-/// The statuses that a refusal can have: only errors, because the service did not answer.
+/// The statuses that a refusal can have. A refusal must be an error, because the service did not
+/// answer the request.
 const STATUSES: RangeInclusive<u16> = 400..=599;
 /// The largest number of header fields that a policy can add to a refusal.
 const MAX_HEADERS: usize = 16;
-/// The maximum length in bytes of a header's value, and of the address of the documentation.
+/// The maximum length in bytes of the value of a header field, and of the documentation's address.
 const MAX_VALUE: usize = 1_024;
 
-/// Header fields that a policy cannot set, because they describe the connection or the body, or
-/// because Tollgate writes them.
+/// Header fields that a policy cannot set. They describe the connection or the body, or Tollgate
+/// writes them.
 const RESERVED: [&str; 17] = [
     "connection",
     "content-encoding",
@@ -42,10 +43,11 @@ const RESERVED: [&str; 17] = [
     "www-authenticate",
 ];
 
-/// The prefixes of the names of header fields that report limits. A policy cannot set such fields.
+/// The prefixes of header fields that report limits. A policy cannot set a header field with such a
+/// prefix.
 const OF_LIMITS: [&str; 2] = ["ratelimit", "x-ratelimit"];
 
-/// Adds the response to requests that the limit refuses.
+/// Adds the response to requests that the limit refuses, if the file sets one.
 pub(super) fn refused(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Limit {
     match refusal(&raw.refuse, report) {
         Some(refusal) => limit.with_refusal(refusal),
@@ -53,7 +55,8 @@ pub(super) fn refused(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
 }
 
-/// Returns the settings of a refusal, or `None` if the file has none. Reports mistakes.
+/// Returns the settings of a refusal. Returns `None` if the file has none, and after reporting a
+/// mistake.
 pub(super) fn refusal(
     raw: &Field<RefuseAnswer>,
     report: &mut Report<'_>,
@@ -81,7 +84,7 @@ pub(super) fn refusal(
     })
 }
 
-/// Returns the status of a refusal.
+/// Returns the status of a refusal, or `None` after reporting a mistake.
 fn status(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u16> {
     let status = u16::try_from(given.value.0).ok().filter(|status| STATUSES.contains(status));
     if status.is_none() {
@@ -170,7 +173,8 @@ fn template(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Template> 
     None
 }
 
-/// Checks that the template is valid JSON, whatever the values of its variables are.
+/// Reports a template that is not valid JSON. A template must be valid for all values of its
+/// variables.
 fn check_json(given: &Spanned<Text>, template: &Template, report: &mut Report<'_>) {
     let example = template.render(|variable, text| {
         text.push_str(match variable {

@@ -1,4 +1,4 @@
-//! The reservation settings of limits.
+//! Resolves the reservation settings of limits.
 
 use tollgate_core::{Limit, LimitError, ReservationTerms};
 
@@ -29,7 +29,7 @@ fn terms(raw: &Reservation) -> Option<ReservationTerms> {
     })
 }
 
-/// Returns the position of the number that an error refers to.
+/// Returns the position, in the file, of the number that caused `error`.
 fn place(error: &LimitError, raw: &Reservation) -> Option<Span> {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

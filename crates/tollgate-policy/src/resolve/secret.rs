@@ -1,4 +1,4 @@
-//! Resolves the sources of secrets. The policy never contains the values.
+//! Resolves the sources of secrets. A policy contains only the sources, and never the secrets.
 
 use crate::decode::{Field, Spanned, Text};
 use crate::raw::{PolicyFile, Secret};
@@ -14,8 +14,8 @@ pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySourc
     }
 }
 
-/// Returns the source of a secret, or `None` after reporting a mistake. Messages call the secret
-/// `what`, and suggest the environment variable `usual`.
+/// Returns the source of a secret, or `None` after reporting a mistake. In messages, `what` is the
+/// name of the secret, and `usual` is the environment variable that the hint suggests.
 pub(super) fn source(
     secret: &Spanned<Secret>,
     what: &str,

@@ -1,4 +1,4 @@
-//! Listeners: their addresses, tokens and certificates.
+//! Resolves the listeners: their addresses, tokens and certificates.
 
 use std::net::SocketAddr;
 
@@ -60,11 +60,12 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
     Some(DashboardSettings { shown: shown?, samples_traffic: samples_traffic?, hosts: hosts? })
 }
 
-/// Whether a listener can have the key `hosts`.
+/// Whether a listener has the key `hosts`.
 #[derive(Clone, Copy, Debug)]
 enum HostNames {
     Allowed,
-    /// The admin listener has the host names of the key `dashboard`.
+    /// The listener does not have the key. The admin listener uses the host names of the key
+    /// `dashboard`.
     OfTheDashboard,
     Meaningless,
 }
@@ -74,14 +75,15 @@ fn hosts(given: &Field<OneOrMore<Text>>, report: &mut Report<'_>) -> Option<Vec<
         Field::Absent => Some(Vec::new()),
         Field::Invalid => None,
         Field::Value(names) => {
-            // Checks every name, so all mistakes are reported.
+            // All host names are checked before the function returns, to report every mistake.
             let hosts: Vec<_> = names.value.0.iter().map(|name| host(name, report)).collect();
             hosts.into_iter().collect()
         }
     }
 }
 
-/// Returns a host name as browsers send it, without a port.
+/// Returns a host name in the form that browsers send, without a port. Returns `None` after
+/// reporting a mistake.
 fn host(name: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = name.value.0.to_ascii_lowercase();
     let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_');

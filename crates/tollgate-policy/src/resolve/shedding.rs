@@ -1,4 +1,4 @@
-//! Resolves the settings of load shedding: pools, bounds and modes.
+//! Resolves the settings of load shedding: the fleet's pool, the bounds of a node, and the modes.
 
 use std::num::NonZeroU32;
 
@@ -13,30 +13,30 @@ use crate::decode::{Duration, Field, Spanned, Whole, quoted};
 use crate::raw::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
 use crate::report::Report;
 
-/// The default percentage of the fleet's capacity that is kept for critical requests.
+/// The default percentage of the fleet's capacity that only critical requests can use.
 const RESERVE: Percent = match Percent::new(20) {
     Some(percent) => percent,
     None => Percent::NONE,
 };
 
-/// The default time for which a request of a node that died counts as in flight.
+/// The default time after which a permit expires if its node has died.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
 /// The default timeout of the algorithm `aimd`: the longest time until the head of a response.
 const TIMEOUT: Millis = Millis::from_secs(5);
 
-/// The largest bound for the requests in flight on one node.
+/// The largest bound that a policy can set for the requests in flight on one node.
 const MAX_IN_FLIGHT: u64 = 1_000_000;
 
-/// The shedding settings, and the limits that implement the fleet's pool.
+/// The settings of load shedding, and the concurrency limits that count the requests of the fleet.
 #[derive(Default)]
 pub(super) struct ResolvedShedding {
     pub(super) shedding: Shedding,
     pub(super) pools: Vec<LimitBinding>,
 }
 
-/// Resolves the shedding settings of a policy that has `limits` other limits. Returns `None` after
-/// reporting a mistake.
+/// Resolves the settings of load shedding. The policy has `limits` other limits. Returns `None`
+/// after reporting a mistake.
 pub(super) fn shed(
     file: &PolicyFile,
     limits: usize,
@@ -80,7 +80,7 @@ fn mode(raw: &Field<ShedModeName>) -> Option<ShedMode> {
     raw.or_default(|mode| mode.0, ShedMode::default())
 }
 
-/// Reports limits with names that are reserved for the limits of the fleet's pool.
+/// Reports limits with names that are reserved for the limits of load shedding.
 fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     let named = file.limits.value().into_iter().flat_map(|names| &names.0);
     for name in named.map(|named| &named.name) {
@@ -92,7 +92,8 @@ fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     }
 }
 
-/// Returns the limits of the fleet's pool.
+/// Returns the concurrency limits that count the requests of the fleet: all requests, and the
+/// noncritical ones. Returns `None` after reporting a mistake.
 fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[LimitBinding; 2]> {
     let Fleet { capacity, reserve_critical, permit_ttl, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
@@ -100,7 +101,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     let reserve = reserve_critical.or_default(|percent| percent.0, RESERVE)?;
     let ttl_at = permit_ttl.given().map_or(fleet.at, |ttl| ttl.at);
     let permit_ttl = permit_ttl.or_default(|ttl| ttl.0, PERMIT_TTL)?;
-    // The number is rounded up, so the reserve is never smaller than configured.
+    // The reserve is rounded up, and so is never smaller than the configured percentage.
     let reserved =
         capacity.saturating_mul(reserve.parts().into()).div_ceil(Percent::ALL.parts().into());
     if capacity > 0 && reserved >= capacity {
@@ -117,7 +118,7 @@ fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[Limit
     limits.map_err(|error| report.plain_error(at(&error), error)).ok()
 }
 
-/// Returns the load bounds of a node.
+/// Returns the bounds on the load of a node, or `None` after reporting a mistake.
 fn bounds(worker: &Spanned<Worker>, report: &mut Report<'_>) -> Option<WorkerShedding> {
     let Worker { in_flight, adaptive, queue_delay, loop_delay, mode: raw } = &worker.value;
     if let (Some(_), Some(adaptive)) = (in_flight.given(), adaptive.given()) {
@@ -163,7 +164,7 @@ fn adaptive_bound(adaptive: &Spanned<Adaptive>, report: &mut Report<'_>) -> Opti
     Some(AdaptiveBound { algorithm, min: least, max: most })
 }
 
-/// Returns a bound for the requests in flight.
+/// Returns a bound on the requests in flight, or `None` after reporting a mistake.
 fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32> {
     let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
     let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));

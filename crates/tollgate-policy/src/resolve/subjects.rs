@@ -1,4 +1,4 @@
-//! Resolves subjects to dimensions.
+//! Resolves the subjects of a policy file to the dimensions of the policy.
 
 use tollgate_core::policy::{Attribute, Dimension, SubjectSource};
 
@@ -14,7 +14,7 @@ use crate::raw::{Kept, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Headers that contain credentials. Their values are hashed by default.
+/// Headers that contain credentials. A subject from such a header is hashed by default.
 const CREDENTIALS: [&str; 14] = [
     "authorization",
     "proxy-authorization",
@@ -35,8 +35,8 @@ const CREDENTIALS: [&str; 14] = [
 const IPV4_PREFIX: u8 = 32;
 const IPV6_PREFIX: u8 = 64;
 
-/// Returns the dimensions of the subjects in file order, with `None` for each subject with a
-/// reported mistake.
+/// Returns a dimension for each subject, in file order. A subject with a mistake is `None`, and the
+/// mistake is reported.
 pub(super) fn dimensions(
     subjects: &mut NameTable<'_, Subject>,
     tokens: &TokenSource,
@@ -49,7 +49,7 @@ pub(super) fn dimensions(
         Some(Dimension { name: named.name.value.as_str().into(), source: source? })
     };
     let mut dimensions: Vec<_> = subjects.all().iter().map(dimension).collect();
-    // Chains are resolved last, because they refer to other subjects.
+    // Subjects with `first_of` are resolved last, because they refer to other subjects.
     for (index, named) in subjects.all().iter().enumerate() {
         let chain = named.value.as_ref().and_then(|subject| subject.first_of.given());
         if let (Some(chain), true) = (chain, dimensions[index].is_some()) {
@@ -123,7 +123,7 @@ fn source(
     plain.into_iter().find_map(|(present, source)| present.map(|_| source))
 }
 
-/// Checks that a subject has exactly one source.
+/// Checks that a subject has exactly one source. Returns `None` after reporting a mistake.
 fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>) -> Option<()> {
     fn place<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
         (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
@@ -165,7 +165,7 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
     None
 }
 
-/// Reports options that belong to another source.
+/// Reports options of a subject that belong to another source than the subject has.
 fn misplaced(subject: &Subject, source: Option<&SubjectSource>, report: &mut Report<'_>) {
     if subject.client_address.is_absent() {
         let prefixes =
@@ -222,7 +222,7 @@ fn by_header(
     })
 }
 
-/// Texts that the names of query parameters with credentials often contain.
+/// Texts that often occur in the names of query parameters with credentials.
 const SECRET_PARTS: [&str; 7] = ["key", "token", "secret", "password", "auth", "session", "sig"];
 
 fn by_parameter(
@@ -244,8 +244,8 @@ fn by_parameter(
     Some(SubjectSource::Query { parameter: name.into(), is_secret: is_clear.is_none() })
 }
 
-/// Returns the source of a subject with a value that an expression makes. The value is hashed if it
-/// might contain a credential.
+/// Returns the source of a subject with a value that an expression makes. The value is hashed
+/// before use if it might contain a credential. Returns `None` after reporting a mistake.
 fn by_expression(
     given: &Spanned<Text>,
     subject: &Subject,

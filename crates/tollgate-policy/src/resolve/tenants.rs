@@ -1,22 +1,23 @@
-//! Resolves the key `tenants`: the subject that names tenants, and the word by which limits refer
-//! to the plan of a tenant.
+//! Resolves the key `tenants`: the subject that contains the name of the tenant, and the word by
+//! which limits refer to the tenant's plan.
 
 use super::quotas::{Subjects, is_trusted};
 use crate::decode::Field;
 use crate::raw::PolicyFile;
 use crate::report::Report;
 
-/// The default of the word by which limits refer to the plan of the tenant.
+/// The default word by which limits refer to the tenant's plan.
 const PLAN: &str = "plan";
 
-/// Returns the word by which limits refer to the plan of the tenant, if the file has tenants.
+/// Returns the word by which limits refer to the tenant's plan. Returns `None` if the file has no
+/// tenants.
 pub(super) fn plan(file: &PolicyFile) -> Option<&str> {
     let tenants = file.tenants.value()?;
     Some(tenants.plan.value().map_or(PLAN, |plan| &plan.0))
 }
 
-/// Returns the index of the subject that names the tenant. Returns `Some(None)` if the file has no
-/// tenants, and `None` after reporting a mistake.
+/// Returns the index of the subject that contains the name of the tenant. Returns `Some(None)` if
+/// the file has no tenants, and `None` after reporting a mistake.
 pub(super) fn tenants(
     file: &PolicyFile,
     subjects: &mut Subjects<'_, '_>,

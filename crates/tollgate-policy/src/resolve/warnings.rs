@@ -33,8 +33,8 @@ pub(super) fn warn(
     }
 }
 
-/// Warns of a rule that never decides, because an earlier rule matches every request that it
-/// matches.
+/// Warns of a rule that never decides. Such a rule comes after a rule that matches all of its
+/// requests.
 fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     if policy.match_mode() != MatchMode::FirstMatch {
         return;
@@ -74,7 +74,8 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && all_of(&earlier.lacks, &later.lacks)
 }
 
-/// Warns of limits that count by a subject that requests of the rule may lack.
+/// Warns of limits that count by a subject that some requests of the rule may lack. All clients
+/// without the subject share one counter.
 fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     let rule = &policy.rules()[index];
     for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
@@ -88,7 +89,7 @@ fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<
     }
 }
 
-/// Returns whether the value of the text is non-empty for every request.
+/// Returns whether the text of an expression is non-empty for every request.
 fn is_never_empty(text: &Text) -> bool {
     match text {
         Text::Literal(text) => !text.is_empty(),
@@ -101,7 +102,7 @@ fn is_never_empty(text: &Text) -> bool {
     }
 }
 
-/// Returns whether requests of the rule may lack the subject.
+/// Returns whether requests of the rule may have no value for the subject.
 fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
     match source {
         SubjectSource::Credential { .. }

@@ -10,21 +10,21 @@ pub struct MemcachedSettings {
     pub servers: Vec<Box<str>>,
     /// The form in which limits are stored.
     pub layout: MemcachedLayout,
-    /// The number of nodes that share the limits. The local fallback of a node admits the quota
-    /// divided by this number.
+    /// The number of nodes that share the limits. A node's local fallback admits the quota divided
+    /// by this number.
     pub nodes: NonZeroU32,
     /// The deadline of a decision.
     pub deadline: Duration,
-    /// The names of the limits with subjects in clear text in the names of items.
+    /// The names of the limits with readable subjects in the names of items.
     pub revealed: Vec<Box<str>>,
 }
 
 /// The form in which limits are stored in memcached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MemcachedLayout {
-    /// The state of each limit and subject is one item.
+    /// The state of a limit and a subject is stored as one item.
     #[default]
     Cell,
-    /// A fixed window is two items: a count and a reset time.
+    /// A fixed window is stored as two items: a count and a reset time.
     Pairs,
 }

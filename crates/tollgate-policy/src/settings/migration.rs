@@ -8,40 +8,40 @@ use super::{MemcachedSettings, MemoryBounds, RedisSettings, StoreSettings};
 /// rest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RolloutSettings {
-    /// The percentage of clients that `to` decides for.
+    /// The percentage of clients for which `to` decides.
     pub percent: Percent,
-    /// The treatment of a client's counters when the client moves to the other store.
+    /// What happens to a client's counters when the client moves to the other store.
     pub on_move: OnMove,
-    /// The store that clients move from.
+    /// The store from which clients move.
     pub from: MigrationStoreSettings,
-    /// The store that clients move to.
+    /// The store to which clients move.
     pub to: MigrationStoreSettings,
 }
 
 /// A shadow store: one store decides, and a second store is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowSettings {
-    /// The percentage of clients whose decisions are compared.
+    /// The percentage of clients. Only the decisions about these clients are compared.
     pub percent: Percent,
     /// The store that decides.
     pub store: MigrationStoreSettings,
-    /// The store that is compared with the deciding store. Its decisions are counted and not
-    /// obeyed.
+    /// The store that is compared with the deciding store. The decisions of this store are counted
+    /// and not obeyed.
     pub compared_with: MigrationStoreSettings,
 }
 
-/// The treatment of a client's counters when the client moves from one store to the other.
+/// What happens to a client's counters when the client moves from one store to the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnMove {
-    /// Used units and the current window are transferred.
+    /// The used units and the current window are transferred to the other store.
     #[default]
     Transfer,
     /// The counters start from zero.
     Reset,
 }
 
-/// One of the two stores of a rollout or a shadow store. It cannot itself be a rollout or a shadow
-/// store.
+/// One of the two stores of a rollout or a shadow store. Such a store is not itself a rollout or a
+/// shadow store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum MigrationStoreSettings {
     /// The counters are in the memory of this process.

@@ -13,17 +13,17 @@ use crate::redact::redact_word;
 pub struct RedisSettings {
     /// The shards in file order, at least one.
     pub shards: Vec<ShardSettings>,
-    /// The name of the subject that determines the shard of a request's counters. If it is not set,
-    /// the first subject of each limit determines the shard.
+    /// The name of the subject that determines the shard of a request's counters. If this is
+    /// `None`, the first subject of each limit determines the shard.
     pub route_by: Option<Box<str>>,
     /// The previous shard map, while subjects move to `shards`.
     pub previous: Option<PreviousShardMap>,
     /// The deadline of a decision.
     pub deadline: Duration,
-    /// The number of nodes that share the limits. The local fallback of a node admits the quota
-    /// divided by this number.
+    /// The number of nodes that share the limits. A node's local fallback admits the quota divided
+    /// by this number.
     pub nodes: NonZeroU32,
-    /// The clock for decisions.
+    /// The clock that provides the time of decisions.
     pub clock: DecisionClock,
     /// The servers to which queries for a client's status are sent.
     pub reads: ReadFrom,
@@ -33,32 +33,33 @@ pub struct RedisSettings {
     pub step: StepForm,
     /// The user name for server URLs without one.
     pub user: Option<Box<str>>,
-    /// The source of that user's password.
+    /// The source of the password of `user`.
     pub password: Option<KeySource>,
     /// Certificates for servers that are reached with TLS.
     pub tls: TlsFiles,
     /// Credentials and certificates for the sentinels.
     pub sentinel: SentinelAccess,
-    /// The names of the limits with subjects in clear text in the keys.
+    /// The names of the limits with readable subjects in the keys.
     pub revealed: Vec<Box<str>>,
 }
 
 /// The previous shard map of a rebalance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreviousShardMap {
-    /// The shards of the map, at least one. Shards that are in both maps have the same servers in
-    /// both.
+    /// The shards of the previous map, at least one. A shard that is in both maps has the same
+    /// servers in both.
     pub shards: Vec<ShardSettings>,
-    /// The name of the subject that determined the shard of counters, if one was set.
+    /// The name of the subject that determined the shard of counters. If this is `None`, the first
+    /// subject of each limit determined the shard.
     pub route_by: Option<Box<str>>,
 }
 
-/// Credentials and certificates for sentinels. The servers' settings do not apply to them.
+/// Credentials and certificates for sentinels. Those of the servers do not apply to sentinels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentinelAccess {
     /// The user name for sentinel URLs without one.
     pub user: Option<Box<str>>,
-    /// The source of that user's password.
+    /// The source of the password of `user`.
     pub password: Option<KeySource>,
     /// Certificates for sentinels with `rediss` URLs.
     pub tls: TlsFiles,
@@ -67,7 +68,8 @@ pub struct SentinelAccess {
 /// The settings of a shard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShardSettings {
-    /// The name that identifies the shard, independent of its servers' addresses.
+    /// The name that identifies the shard. The name does not depend on the addresses of the
+    /// servers.
     pub name: Box<str>,
     /// The way in which the servers of the shard are found.
     pub topology: Topology,
@@ -135,17 +137,17 @@ impl fmt::Debug for Topology {
     }
 }
 
-/// The clock for decisions.
+/// The clock that provides the time of decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DecisionClock {
     /// The clock of this machine.
     #[default]
     Application,
-    /// The shard's clock.
+    /// The clock of the shard that has the counters.
     Store,
 }
 
-/// The servers that reads of a client's status are sent to.
+/// The servers to which queries for a client's status are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
     /// Replicas, and the primary if no replica can answer.
@@ -158,8 +160,8 @@ pub enum ReadFrom {
 /// Whether a node keeps a deny cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum DenyCacheMode {
-    /// A refusal is cached until the time at which the same charge can fit, or only for a few
-    /// milliseconds if a refund could free units earlier.
+    /// A refusal is cached until the time at which the same charge can fit. If a refund could free
+    /// units earlier, the refusal is cached only for a few milliseconds.
     #[default]
     Enabled,
     /// Refusals are never cached. Every charge is sent to the store.
@@ -173,7 +175,8 @@ pub enum StepForm {
     /// the server supports functions, otherwise as a script.
     #[default]
     Automatic,
-    /// The step runs in the server module, with tables that many subjects share.
+    /// The step runs in the server module. The module stores the state in tables that many subjects
+    /// share.
     Tables,
     /// The step runs as a function.
     Function,
@@ -186,7 +189,7 @@ pub enum StepForm {
 pub struct TlsFiles {
     /// The certificate authorities to trust instead of the system's.
     pub authorities: Option<PathBuf>,
-    /// This node's certificate and its key, for servers that require one.
+    /// This node's certificate and its key, for servers that require a client certificate.
     pub identity: Option<TlsIdentity>,
 }
 

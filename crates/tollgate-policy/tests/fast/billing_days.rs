@@ -1,4 +1,4 @@
-//! Billing days by the value of a subject.
+//! Billing days that depend on the value of a subject.
 
 use tollgate_core::algo::Anchor;
 use tollgate_core::policy::Named;

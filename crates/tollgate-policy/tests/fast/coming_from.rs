@@ -1,5 +1,5 @@
-//! The `coming-from-*` pages of the guide: loads the policy of each and checks the decisions that
-//! the page describes, which the reference model makes.
+//! The `coming-from-*` pages of the guide. The tests load the policy of each page, and check the
+//! decisions that the page describes. The reference model makes these decisions.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tollgate_core::{
     Charge, ChargeId, Headers, KeyedHash, Millis, Operation, Policy, RequestAttributes, Timestamp,
 };
 
-/// The pages, with the number of sessions on each.
+/// The pages, each with the number of its sessions.
 const PAGES: [(&str, usize); 11] = [
     ("coming-from-bucket4j.md", 4),
     ("coming-from-cloud-gateways.md", 3),
@@ -78,7 +78,8 @@ fn a_promise_that_is_not_kept_is_found() {
 fn every_page_for_who_comes_from_elsewhere_is_tested() {
     let names = fs::read_dir(docs()).unwrap().flatten();
     let names = names.map(|entry| entry.file_name().into_string().unwrap());
-    // The tests of the importer cover the one page, and doc tests of the library the other.
+    // The tests of the importer check the first of these pages, and doc tests of the library check
+    // the second.
     let elsewhere = ["coming-from-envoy-ratelimit.md", "coming-from-governor.md"];
     let mut names: Vec<String> = names
         .filter(|name| name.starts_with("coming-from-") && !elsewhere.contains(&&**name))

@@ -31,7 +31,7 @@ fn policy(conditions: &str) -> Policy {
     parse("shop.yaml", &text).unwrap_or_else(|error| panic!("{error}")).policy
 }
 
-/// A request with a target, from an address.
+/// The parts of a request that the conditions in these tests depend on.
 struct Sent<'a> {
     method: &'a str,
     target: &'a str,
@@ -153,8 +153,8 @@ fn any_and_not_are_nested() {
     assert!(!Sent { target: "/LOGIN", ..GET }.fits(&folded.unwrap().policy));
 }
 
-/// The status of a caller includes the limits of all requests that the caller may send, also with
-/// another method, path or query.
+/// The status of a caller includes the limits of all requests that the caller may send. These
+/// requests can have other methods, paths and queries than the request for the status.
 #[test]
 fn the_status_of_a_caller_has_the_limits_that_it_can_meet() {
     for (conditions, expected) in [
@@ -213,7 +213,7 @@ No rule matches: the request is not limited.
     assert!(traced_cookie.contains("one    no: the cookie e is not f"), "{traced_cookie}");
 }
 
-/// A key by which values of subjects differ, whatever they are.
+/// A keyed hash for tests, which differs for all values in these tests.
 struct Sum;
 
 impl KeyedHash for Sum {
@@ -261,7 +261,7 @@ fn subjects_are_read_from_the_query_the_path_and_chains() {
     assert!(key.starts_with("tenant=acme client=#") && !key.contains("s3cret"), "{key}");
     assert_eq!(subjects("/t/acme?api_key=%733cret", &[]), key);
     assert_eq!(subjects("/t/acme?%61pi_key=s3cret", &[]), key);
-    // A session with the value of a key is another client.
+    // A session cookie with the same value as an API key identifies another client.
     assert_ne!(subjects("/t/acme", &[("cookie", "sid=s3cret")]), key);
     assert_eq!(subjects("/t/acme?api_key=a&api_key=b", &[]), "repeated");
     assert_eq!(subjects("/t/acme?api_key=%a", &[]), "malformed");

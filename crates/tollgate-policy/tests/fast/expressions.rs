@@ -1,5 +1,5 @@
-//! Expressions as conditions and as subjects. Where all attributes are present, the interpreter of
-//! the crate `cel` must give the same answer.
+//! Expressions as conditions and as subjects. If a request has all attributes, the interpreter of
+//! the crate `cel` must give the same result as the compiled expression.
 
 use cel::{Context, Program, Value};
 use std::collections::HashMap;
@@ -76,7 +76,7 @@ fn is_met(when: &str, request: Request<'_>) -> bool {
     plan(&policy(when), request, |rules, _| rules.first().is_some_and(|name| name == "met"))
 }
 
-/// Evaluates an expression about [`POST`] with the interpreter of the crate.
+/// Evaluates an expression about the request [`POST`] with the interpreter of the crate `cel`.
 fn interpreted(expression: &str) -> Value {
     let map = |all: &[(&str, &str)]| -> HashMap<String, String> {
         all.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -162,7 +162,8 @@ fn conditions_are_met_as_the_interpreter_says() {
 fn an_attribute_that_the_request_lacks_is_an_empty_text() {
     for (when, expected) in [
         ("request.headers['x-plan'] == ''", true),
-        // A client cannot leave the rule by leaving out the header.
+        // The rule also matches requests without the header, so a client cannot avoid the rule by
+        // leaving the header out.
         ("request.headers['x-plan'] != 'internal'", true),
         ("request.params.format == 'csv'", false),
         ("size(request.query) == 0", true),

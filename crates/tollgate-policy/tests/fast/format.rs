@@ -1,4 +1,4 @@
-//! The standard form of a policy file.
+//! Formatting of policy files in the standard form.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -84,7 +84,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whatever is formatted means the same and stays as it is when it is formatted again.
+/// Formatting does not change the meaning of a file. Formatting the result again changes nothing.
 #[test]
 fn formatting_again_changes_nothing() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

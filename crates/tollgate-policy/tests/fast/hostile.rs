@@ -1,5 +1,5 @@
-//! Reading a file always ends soon, without a panic, and with positions that exist, whatever the
-//! file contains.
+//! Reading a policy file ends in bounded time without a panic, whatever the file contains. Every
+//! reported position exists in the file.
 
 use std::fmt::Write;
 
@@ -33,7 +33,7 @@ fn read(text: &str) {
     }
 }
 
-/// A change of a few characters.
+/// Returns `text` with `length` characters at `place` replaced by `with`.
 fn mutated(text: &str, place: usize, length: usize, with: &str) -> String {
     let letters: Vec<char> = text.chars().collect();
     let start = place % (letters.len() + 1);

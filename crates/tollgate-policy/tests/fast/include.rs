@@ -1,4 +1,4 @@
-//! Policies in several files.
+//! Policies that consist of several files.
 
 use std::fs;
 use std::path::Path;

@@ -55,7 +55,7 @@ fn token(secret: &[u8], claims: &str) -> String {
     format!("{message}.{}", encode(hmac::sign(&key, message.as_bytes()).as_ref()))
 }
 
-/// The Unix seconds of the years 2096 and 2001.
+/// The years 2096 and 2001 in Unix seconds.
 const LATER: u64 = 4_000_000_000;
 const BEFORE: u64 = 1_000_000_000;
 
@@ -73,7 +73,8 @@ fn written(directory: &Path, policy: &str, jwks: &str) -> LoadedPolicy {
     load(&directory.join("shop.yaml")).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the charges of a request with the credential, as `limit subject quota`.
+/// Returns the charges of a request with the credential. Each charge is written as its limit, its
+/// subject and the quota.
 fn charges(policy: &Policy, credential: &str) -> Vec<String> {
     let attributes = RequestAttributes {
         method: "GET",

@@ -23,7 +23,7 @@ fn loaded(text: &str) -> LoadedPolicy {
     parse("shop.yaml", text).unwrap_or_else(|mistakes| panic!("{mistakes}"))
 }
 
-/// Returns a file with one limit, a rule that uses it, and additional text.
+/// Loads a policy file with one limit, a rule that uses the limit, and the additional text `more`.
 fn with(more: &str) -> LoadedPolicy {
     loaded(&format!(
         "limits: {{ core: {{ quota: 5, window: 1h }} }}\nrules: [{{ limits: core }}]\n{more}"

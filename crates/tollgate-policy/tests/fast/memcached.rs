@@ -65,8 +65,8 @@ fn what_is_wrong_is_said_with_what_is_right() {
     }
 }
 
-/// Settings that two plain numbers cannot store are reported with their position. A limit that is
-/// one item can have them.
+/// With `layout: pairs`, reservations are reported with their position, because two plain numbers
+/// cannot store them. Limits that are stored as one item can have reservations.
 #[test]
 fn reservations_that_pairs_cannot_hold_are_warned_of() {
     let warnings = |layout: &str, algorithm: &str| {

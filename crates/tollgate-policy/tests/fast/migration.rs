@@ -94,7 +94,8 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
     }
 }
 
-/// A subject has the same keys in both stores, unless they are in two databases.
+/// The two stores must not have a server in common, unless they use two of its databases. A subject
+/// has the same keys in both stores.
 #[test]
 fn a_server_in_both_stores_is_a_mistake() {
     let redis =

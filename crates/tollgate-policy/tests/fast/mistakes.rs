@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 use tollgate_policy::parse;
 
-/// Begins a case. Its title follows.
+/// The beginning of the line that starts a case. The title of the case follows.
 const CASE: &str = "### ";
-/// Separates a policy from the messages about it.
+/// The line that separates a policy from the messages about it.
 const SAID: &str = "--- said\n";
 
 #[test]
@@ -45,7 +45,7 @@ fn files() -> Vec<PathBuf> {
     files
 }
 
-/// Returns all messages about `policy`. Line ends are not part of these cases.
+/// Returns all messages about `policy`. White space at the ends of lines is removed.
 fn said(policy: &str) -> String {
     let said = match parse("shop.yaml", policy) {
         Err(mistakes) => mistakes.to_string(),

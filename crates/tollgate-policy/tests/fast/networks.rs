@@ -1,4 +1,4 @@
-//! Lists of networks: in the policy, and in files.
+//! Lists of networks in the policy file and in other files.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -27,7 +27,8 @@ rules:
   - { name: rest, limits: core }
 ";
 
-/// Returns the path of a policy in a new directory, with `bots` as the list.
+/// Writes a policy and its list of networks `bots` to a new directory. Returns the path of the
+/// policy.
 fn written(directory: &Path, bots: &[u8]) -> PathBuf {
     fs::create_dir_all(directory.join("lists")).unwrap();
     fs::write(directory.join("lists/bots.txt"), bots).unwrap();
@@ -40,7 +41,7 @@ fn loaded(directory: &Path, bots: &[u8]) -> LoadedPolicy {
     load(&written(directory, bots)).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Returns the name of the rule for a client.
+/// Returns the name of the rule that matches a request of `client`.
 fn rule(policy: &Policy, client: Option<&str>) -> String {
     let peer: Option<IpAddr> = client.map(|text| text.parse().unwrap());
     let attributes =
@@ -152,7 +153,8 @@ fn the_version_is_that_of_the_policy_and_its_files() {
 fn a_hundred_thousand_networks_are_one_search() {
     let directory = tempfile::tempdir().unwrap();
     let mut bots = String::new();
-    // Every second /24 of 96.0.0.0/3, from the last to the first, and IPv6 networks.
+    // The list contains every second /24 of 96.0.0.0/3, from the last to the first, and IPv6
+    // networks.
     for index in (0..60_000_u32).rev() {
         let bytes = ((96 << 24) + index * 512).to_be_bytes();
         writeln!(bots, "{}.{}.{}.0/24", bytes[0], bytes[1], bytes[2]).unwrap();

@@ -1,4 +1,4 @@
-//! The policies in `policies/`, and the limits that apply to requests.
+//! The policies in the folder `policies/`, and the limits that they apply to requests.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -36,7 +36,8 @@ fn loaded(name: &str) -> LoadedPolicy {
     loaded
 }
 
-/// Returns the rules that match a request, and its charges as `limit subject cost`.
+/// Returns the rules that match a request, followed by its charges. Each charge is written as its
+/// limit, its subject and the cost.
 fn met(policy: &Policy, method: &str, path: &str, headers: &[(&str, &[u8])]) -> String {
     let peer: Option<IpAddr> = "192.0.2.7".parse().ok();
     let headers: &dyn Headers = &Fields(headers);
@@ -262,7 +263,8 @@ fn stripe() {
     assert_eq!(worker.loop_delay, Some(Millis::new(50)));
 }
 
-/// Returns the facts of a request with a JSON body that contains these values.
+/// The headers of a request with a JSON body. The body contains these pairs of a pointer and a
+/// value.
 struct Body<'a>(&'a [(&'a str, &'a str)]);
 
 impl Headers for Body<'_> {

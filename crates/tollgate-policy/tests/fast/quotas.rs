@@ -1,4 +1,4 @@
-//! Quotas by the value of a subject.
+//! Quotas that depend on the value of a subject.
 
 use tollgate_core::policy::Named;
 use tollgate_core::{Cost, Headers, KeyedHash, Limit, Policy, RequestAttributes};

@@ -41,7 +41,8 @@ fn every_policy_fits_the_schema() {
     }
 }
 
-/// A mapping of each kind, in the order of the reference, with an unknown key.
+/// A mapping for each type of mapping in a policy file, in the order of the reference. Each
+/// contains an unknown key.
 const PLACES: [(&str, &str); 46] = [
     ("PolicyFile", "zzzzzzzz: 1"),
     ("Subject", "subjects: { a: { host: {}, zzzzzzzz: 1 } }"),
@@ -128,8 +129,7 @@ fn known(text: &str) -> Vec<String> {
     keys.split(", ").map(str::to_owned).collect()
 }
 
-/// The schema accepts everything that the reader accepts, and the reader distinguishes everything
-/// that the schema distinguishes.
+/// The reader and the schema accept the same values and reject the same values.
 #[test]
 fn the_reader_and_the_schema_agree_on_values() {
     let validator = validator();
@@ -202,7 +202,8 @@ fn object<'o>(objects: &'o [(String, Value)], name: &str) -> &'o Value {
     objects.iter().find(|(other, _)| other == name).map(|(_, object)| object).unwrap()
 }
 
-/// Returns the keys, and the words that some of them accept, as tables.
+/// Returns the reference of the policy file as tables: the keys, and the words that some keys
+/// accept.
 fn reference() -> String {
     let objects = objects();
     let mut text = String::new();
@@ -237,7 +238,7 @@ fn words(property: &Value) -> String {
     choices.iter().map(word).collect()
 }
 
-/// Returns where the keys occur in a file.
+/// Returns the heading of a mapping in the reference, which says where its keys occur in a file.
 fn title(name: &str) -> &'static str {
     match name {
         "PolicyFile" => "The file",

@@ -1,4 +1,4 @@
-//! Tenants: the subject that names them, and quotas by their plan.
+//! Tenants: the subject that contains the name of the tenant, and quotas by the plan of the tenant.
 
 use std::sync::Arc;
 
@@ -14,7 +14,8 @@ impl KeyedHash for Sum {
     }
 }
 
-/// One tenant, `acme`, with the plan `pro` and 7 of `own`.
+/// A table with one tenant, `acme`. The tenant has the plan `pro`, and a quota of 7 for the limit
+/// `own`.
 #[derive(Debug)]
 struct Acme;
 
@@ -50,7 +51,8 @@ fn file(tenants: &str) -> String {
 
 fn quota(tenants: &str, limit: &str, subject: &[(&str, Option<&str>)]) -> u64 {
     let text = file(tenants);
-    // Without a second word, `by: plan` and `by: tier` cannot both be the plan of the tenant.
+    // Only one word refers to the plan of the tenant. If `tenants` sets the word `tier`, the limits
+    // use `tier` in place of `plan`.
     let text = if tenants.contains("tier") { text.replace("by: plan", "by: tier") } else { text };
     let policy = parse("shop.yaml", &text).unwrap_or_else(|mistakes| panic!("{mistakes}")).policy;
     let policy = policy.with_tenant_rows(Arc::new(Acme));
@@ -66,7 +68,7 @@ fn the_row_of_the_tenant_selects_the_quota() {
     assert_eq!(quota(by_org, "calls", &[other]), 30);
     assert_eq!(quota(by_org, "own", &[acme]), 7);
     assert_eq!(quota(by_org, "own", &[other]), 5);
-    // A subject with the name of the plan counts for tenants without one.
+    // For a tenant without a plan, the value of the subject `tier` is the plan.
     let tier = "{ by: org, plan: tier }";
     assert_eq!(quota(tier, "either", &[acme, ("tier", Some("free"))]), 6_000);
     assert_eq!(quota(tier, "either", &[other, ("tier", Some("free"))]), 60);

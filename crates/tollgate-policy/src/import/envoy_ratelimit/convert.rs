@@ -1,5 +1,5 @@
-//! Conversion of the descriptors of `envoyproxy/ratelimit`, called "the server" here, to the
-//! descriptors of a policy, with a note for each construct.
+//! Converts the descriptors of `envoyproxy/ratelimit` to the descriptors of a policy, with a note
+//! for each construct. In this module, "the server" is `envoyproxy/ratelimit`.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -21,14 +21,15 @@ pub(super) struct Converter {
     draft: PolicyDraft,
     notes: Vec<Note>,
     names: LimitNames,
-    /// The positions of the root descriptors, by domain, key and value.
+    /// The positions of the root descriptors that were already added, by domain, key and value.
     roots: HashMap<(String, String, String), (Arc<str>, usize)>,
-    /// The names of limits that `replaces` can refer to, by domain.
+    /// The names to which `replaces` refers, by domain.
     replaceable: HashMap<String, BTreeSet<String>>,
     is_one_domain: bool,
 }
 
-/// The keys and values of the parent descriptors. Names of limits are made from them.
+/// The keys and values of the descriptors above a descriptor. The names of limits are made from
+/// them.
 type ParentPath<'a> = Vec<&'a str>;
 
 impl Converter {
@@ -44,7 +45,7 @@ impl Converter {
         }
     }
 
-    /// Reports descriptors that the server refuses: duplicates, and descriptors that replace
+    /// Reports descriptors that the server rejects: duplicates, and descriptors that replace
     /// themselves.
     pub(super) fn check(&mut self, source: &Source, report: &mut Report<'_>) {
         for node in &source.nodes {
@@ -67,7 +68,7 @@ impl Converter {
         }
     }
 
-    /// Collects, for each domain, the names to which `replaces` refers.
+    /// Collects the names to which `replaces` refers, for each domain.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
@@ -77,7 +78,7 @@ impl Converter {
         self.is_one_domain = self.replaceable.len() < 2;
     }
 
-    /// Adds the content of a file.
+    /// Adds the descriptors of a file to the policy.
     pub(super) fn add(&mut self, source: &Source) {
         let domain = &source.domain.value;
         let known = self.draft.domains.iter().position(|(name, _)| name == domain);
@@ -107,13 +108,13 @@ impl Converter {
         self.notes[noted..].sort_by_key(|note| note.line);
     }
 
-    /// Returns the policy's text and the notes in the order of the files.
+    /// Returns the text of the policy, and the notes in the order of the files.
     pub(super) fn finish(self) -> (String, Vec<Note>) {
         (self.draft.write(self.counting), self.notes)
     }
 }
 
-/// A file while it is converted.
+/// A file that is being converted.
 struct File<'c, 's> {
     converter: &'c mut Converter,
     file: &'s Arc<str>,
@@ -148,7 +149,7 @@ impl File<'_, '_> {
         out
     }
 
-    /// Adds notes about keys and values that different versions of the server match differently.
+    /// Adds notes about keys and values that versions of the server match in different ways.
     fn matching(&mut self, node: &Descriptor) {
         if node.value.trim_end_matches('*').contains('*') {
             let how = "`*` matches any characters, as in newer versions of the server; older versions match it literally if it is not at the end";
@@ -174,7 +175,7 @@ impl File<'_, '_> {
     ) {
         let name = self.allowance(limit, path, out);
         if let Some(own) = &limit.name {
-            // A descriptor without its own name has the name of its limit.
+            // If a descriptor sets no name, its name is that of its limit.
             if name.as_ref() != Some(&own.value) {
                 out.text("name", &own.value);
             }
@@ -189,8 +190,8 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds the quota of a descriptor. Returns the name of the new limit, if the quota needs a
-    /// limit.
+    /// Adds the rate limit of a descriptor. If the rate limit needs a limit in the policy, adds the
+    /// limit and returns its name.
     fn allowance(
         &mut self,
         limit: &RateLimit,
@@ -222,7 +223,7 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds a limit for a rate.
+    /// Adds a limit of `requests` per `units` units of time to the policy.
     fn window(&mut self, at: Span, requests: u32, unit: TimeUnit, units: u32, name: &str) {
         let window = tollgate_core::Millis::new(unit.window().get().saturating_mul(units.into()));
         let mut limit = Mapping::default();
@@ -293,7 +294,7 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds notes about keys that have no effect without a rate limit.
+    /// Adds notes about keys that have no effect in a descriptor without a rate limit.
     fn without_limit(&mut self, node: &Descriptor) {
         let switches = [
             ("shadow_mode", node.shadow_mode),

@@ -1,5 +1,5 @@
-//! The keys of a mapping as Go's YAML library reads them, with merge keys and all spellings of
-//! booleans.
+//! Reads the keys of a mapping as Go's YAML library does. That library supports merge keys and
+//! several spellings of booleans.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,8 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// All keys that the server accepts. The server does not check in which mapping a key occurs.
+/// All keys that the server accepts. The server accepts each key in every mapping, even where the
+/// key has no effect.
 const KNOWN: [&str; 17] = [
     "domain",
     "descriptors",
@@ -31,21 +32,21 @@ const KNOWN: [&str; 17] = [
     "metadata",
 ];
 
-/// The values of one mapping, each with the position of its key.
+/// The values of a mapping that were not read yet, each with the position of its key.
 pub(super) struct Fields<'n> {
     values: HashMap<&'n str, (Span, &'n Node)>,
 }
 
 impl<'n> Fields<'n> {
-    /// Reads the keys of `node`, which messages call `what`. Reports keys that the server does not
-    /// accept.
+    /// Reads the keys of the mapping `node`. Reports keys that the server does not accept. `what`
+    /// is the name of the mapping in messages.
     pub(super) fn open(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Self { values: HashMap::new() };
         fields.add(node, what, report)?;
         Some(fields)
     }
 
-    /// Removes and returns the value of `key`. Null counts as absent.
+    /// Removes and returns the value of `key`. A null value counts as absent.
     pub(super) fn take(&mut self, key: &str) -> Option<(Span, &'n Node)> {
         self.values.remove(key).filter(|(_, node)| !matches!(node.kind, NodeKind::Null))
     }
@@ -69,7 +70,7 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Returns the position of a boolean key that is true.
+    /// Removes a boolean key. Returns the position of the key if its value is true.
     pub(super) fn switch(&mut self, key: &str, report: &mut Report<'_>) -> Option<Span> {
         let (key, node) = self.take(key)?;
         let word = match &node.kind {
@@ -109,7 +110,7 @@ impl<'n> Fields<'n> {
         Some(Spanned { value, at: node.at, key })
     }
 
-    /// Returns the elements of a list.
+    /// Removes a key, and returns the elements of the list that is its value.
     pub(super) fn list(&mut self, key: &str, report: &mut Report<'_>) -> Option<&'n [Node]> {
         let (_, node) = self.take(key)?;
         match &node.kind {
@@ -121,8 +122,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Adds the keys of a mapping, and then the keys that its merge key `<<` refers to. Keys of the
-    /// mapping itself have precedence.
+    /// Adds the keys of a mapping, and also the keys of the mappings to which its merge key `<<`
+    /// refers. If a key occurs in both, the value in the mapping itself counts.
     fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
         let NodeKind::Mapping(pairs) = &node.kind else {
             unexpected(node, what, report);

@@ -1,8 +1,8 @@
-//! Policies from the configuration files of `envoyproxy/ratelimit`.
+//! Generates policies from the configuration files of `envoyproxy/ratelimit`.
 //!
-//! The import interprets a file as that server does. It reports mistakes that the server refuses as
-//! errors, and constructs that the server ignores as notes. If newer versions of the server accept
-//! more than older ones, the import follows the newer ones.
+//! The import interprets a file as that server does. Mistakes that the server rejects are errors of
+//! the import. Constructs that the server ignores are notes. If newer versions of the server accept
+//! more than older ones, the import follows the newer versions.
 
 mod convert;
 mod fields;

@@ -1,11 +1,11 @@
-//! Unique names for limits, made from the limit's own name or from its position in the descriptor
-//! tree.
+//! Unique names for the limits of a generated policy. A name is made from the limit's own name, or
+//! from the limit's position in the descriptor tree.
 
 use std::collections::HashSet;
 
 use tollgate_core::limit::MAX_NAME;
 
-/// The names that are in use so far.
+/// The names of limits that are already used or reserved.
 #[derive(Debug, Default)]
 pub(super) struct LimitNames {
     given: HashSet<String>,
@@ -13,18 +13,19 @@ pub(super) struct LimitNames {
 }
 
 impl LimitNames {
-    /// Reserves `name` for descriptors that have this name. No limit without its own name then
-    /// receives it. Otherwise a `replaces` that refers to the name would also match that limit.
+    /// Reserves `name` for descriptors that set this name. The generated name of another limit then
+    /// never equals `name`. If it did, a `replaces` with `name` would also match that other limit.
     pub(super) fn reserve(&mut self, name: &str) {
         self.reserved.insert(name.to_owned());
     }
 
-    /// Returns a unique name for a limit that the file calls `name`.
+    /// Returns a unique name for a limit that has the name `name` in the imported file.
     pub(super) fn of_name(&mut self, name: &str) -> String {
         self.unique(plain(name), |_| false)
     }
 
-    /// Returns a unique name made from a limit's position.
+    /// Returns a unique name for a limit without a name. `parts` are the keys and values that lead
+    /// to the limit in the descriptor tree.
     pub(super) fn of_path<'t>(&mut self, parts: impl Iterator<Item = &'t str>) -> String {
         let parts: Vec<String> = parts.map(plain).filter(|part| !part.is_empty()).collect();
         let reserved = std::mem::take(&mut self.reserved);
@@ -38,7 +39,8 @@ impl LimitNames {
         let numbers = (2_u32..).map(|number| format!("-{number}"));
         let mut suffixes = std::iter::once(String::new()).chain(numbers);
         let name = suffixes.find_map(|suffix| {
-            // Names are ASCII, so every byte is a character.
+            // A name contains only ASCII characters, so the number of bytes is the number of
+            // characters.
             let length = base.len().min(MAX_NAME - suffix.len());
             let name = format!("{}{suffix}", base[..length].trim_end_matches(['-', '.']));
             (!self.given.contains(&name) && !is_reserved(&name)).then_some(name)
@@ -49,7 +51,8 @@ impl LimitNames {
     }
 }
 
-/// Returns `text` with each run of characters that a name cannot have replaced by `-`.
+/// Returns `text` with `-` in place of the characters that a name cannot contain. Several such
+/// characters in a row become one `-`.
 fn plain(text: &str) -> String {
     let mut plain = String::new();
     for letter in text.chars() {

@@ -1,4 +1,4 @@
-//! A configuration file as the server reads it.
+//! The configuration file of `envoyproxy/ratelimit`, read as that server reads it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,8 @@ pub(super) struct Source {
     pub(super) file: Arc<str>,
     pub(super) domain: Spanned<String>,
     pub(super) nodes: Vec<Descriptor>,
-    /// Keys that the server accepts, in mappings where it ignores them.
+    /// Keys that the server accepts and ignores, because they are in a mapping in which they have
+    /// no effect.
     pub(super) ignored: Vec<(String, Span)>,
 }
 
@@ -26,7 +27,7 @@ pub(super) struct Source {
 pub(super) struct Descriptor {
     pub(super) at: Span,
     pub(super) key: String,
-    /// The value. An empty text means any value.
+    /// The value of the entry. An empty text means that any value matches.
     pub(super) value: String,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow_mode: Option<Span>,
@@ -39,7 +40,7 @@ pub(super) struct Descriptor {
     pub(super) ignored: Vec<(String, Span)>,
 }
 
-/// The limit of a descriptor.
+/// The rate limit of a descriptor, with its name and the names that it replaces.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     pub(super) at: Span,
@@ -48,11 +49,12 @@ pub(super) struct RateLimit {
     pub(super) replaces: Vec<Spanned<String>>,
 }
 
-/// The quota of a descriptor.
+/// The rate that a descriptor admits.
 #[derive(Debug)]
 pub(super) enum Rate {
     Unlimited,
-    /// A number of requests per period of `units` time units. 0 requests block everything.
+    /// At most a number of requests in each period of `units` units of time. The number 0 blocks
+    /// every request.
     Limited {
         requests: u32,
         unit: TimeUnit,
@@ -60,7 +62,7 @@ pub(super) enum Rate {
     },
 }
 
-/// Reads a file. Returns `None` after reporting the parts that the server would refuse.
+/// Reads a file. Returns `None` after reporting mistakes that the server rejects too.
 pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Source> {
     let document = document(file.text, report)?;
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;

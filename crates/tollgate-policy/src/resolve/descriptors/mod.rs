@@ -17,7 +17,8 @@ use crate::raw::{self, DescriptorDomain, DescriptorNode, PolicyFile};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the domains in file order, with `None` for each domain with a reported mistake.
+/// Returns the domains in file order. A domain with a mistake is `None`, and the mistake is
+/// reported.
 pub(super) fn domains(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -74,13 +75,14 @@ fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
     all
 }
 
-/// Returns the name by which `replaces` can refer to the descriptor, if it is counted or blocked.
+/// Returns the name by which `replaces` refers to the descriptor. Returns `None` for a descriptor
+/// that is neither counted nor blocked.
 fn name(node: &DescriptorNode) -> Option<&str> {
     let own = node.name.value();
     own.or_else(|| node.limit.value()).map(|name| name.0.as_str())
 }
 
-/// Reports duplicate descriptors of the same parent.
+/// Reports descriptors that have the same parent, key and value.
 fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
     let mut lines: HashMap<(&str, &str), usize> = HashMap::new();
     for node in nodes {
@@ -96,12 +98,12 @@ fn check_duplicates(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) 
     }
 }
 
-/// Returns a key and value as a quoted text for messages.
+/// Returns the key and the value of a descriptor as a quoted text for messages.
 fn entry(key: &str, value: &str) -> String {
     quoted(&format!("{key}={value}"))
 }
 
-/// Returns whether nodes at `depth` are nested too deeply, and reports such nodes.
+/// Returns whether the descriptors at `depth` are nested too deeply. Reports them if they are.
 fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     if depth >= MAX_DEPTH {
         let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");
@@ -110,7 +112,7 @@ fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     depth >= MAX_DEPTH
 }
 
-/// Returns the nodes, or `None` if one of them has a mistake.
+/// Returns the nodes, or `None` if one of the nodes is `None` because of a mistake.
 fn whole(nodes: Vec<Option<Node>>) -> Option<Vec<Node>> {
     nodes.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Resolves the descriptors of a tree, level by level.
+//! Resolves the descriptors of a tree, one level after another.
 
 use tollgate_core::Algorithm;
 use tollgate_core::policy::descriptors::{
@@ -14,7 +14,7 @@ use crate::raw::{self, DescriptorNode};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The context in which descriptors are resolved.
+/// Resolves descriptors to nodes, with the names to which descriptors can refer.
 pub(super) struct DescriptorResolver<'m, 'f, 't> {
     pub(super) counted: &'m [Option<ResolvedLimit>],
     pub(super) limits: &'m mut NameTable<'f, raw::Limit>,
@@ -22,7 +22,8 @@ pub(super) struct DescriptorResolver<'m, 'f, 't> {
 }
 
 impl DescriptorResolver<'_, '_, '_> {
-    /// Resolves the descriptors of one parent. Returns `None` after reporting a mistake.
+    /// Resolves the descriptors of one parent to a level of the tree. Returns `None` after
+    /// reporting a mistake.
     pub(super) fn level(
         &mut self,
         List(raw): &List<DescriptorNode>,
@@ -33,7 +34,7 @@ impl DescriptorResolver<'_, '_, '_> {
         }
         check_duplicates(raw, self.report);
         let nodes = raw.iter().map(|given| self.node(given, depth)).collect();
-        // Duplicates are already reported.
+        // Duplicate descriptors are already reported.
         DescriptorLevel::new(whole(nodes)?).ok()
     }
 
@@ -79,8 +80,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// Returns the settings of the node, or `Some(None)` if it has none. Returns `None` if the
-    /// settings have a mistake, which is reported.
+    /// Returns the rule of a descriptor. Returns `Some(None)` if the descriptor has no settings for
+    /// a rule, and `None` after reporting a mistake.
     fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
         let raw = &given.value;
         let Some(allowance) = self.allowance(raw)? else {
@@ -101,8 +102,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }))
     }
 
-    /// Returns the limit of the node, or `Some(None)` if it has none. Returns `None` if the limit
-    /// has a mistake, which is reported.
+    /// Returns the limit of a descriptor, or its decision without a limit. Returns `Some(None)` if
+    /// the descriptor has neither, and `None` after reporting a mistake.
     fn allowance(&mut self, raw: &DescriptorNode) -> Option<Option<Allowance>> {
         let flag = |flag: &Field<Flag>| flag.given().filter(|_| is_on(flag)).map(|given| given.key);
         let described =
@@ -124,8 +125,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// Returns the index of the limit `name`. Returns `None` after reporting that a tree cannot use
-    /// the limit.
+    /// Returns the index of the limit `name`. Returns `None` after reporting a mistake, such as a
+    /// limit that descriptors cannot use.
     fn limit(&mut self, name: &Spanned<Text>) -> Option<usize> {
         let index = self.limits.index(&name.value.0, name.at, self.report)?;
         // A mistake in the limit itself is already reported.
@@ -159,7 +160,7 @@ impl DescriptorResolver<'_, '_, '_> {
     }
 
     /// Reports keys that have no effect in a descriptor without a limit. Returns whether the
-    /// descriptor has no such keys.
+    /// descriptor has none of these keys.
     fn is_empty_descriptor(&mut self, raw: &DescriptorNode) -> bool {
         fn key<T>(field: &Field<T>) -> Option<Span> {
             field.given().map(|given| given.key)

@@ -1,4 +1,4 @@
-//! Checks of the names to which `replaces` refers.
+//! Checks the names to which `replaces` refers.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Patterns that no value can reach.
+//! Warnings about patterns that no value can reach.
 
 use tollgate_core::policy::descriptors::Pattern;
 
@@ -7,11 +7,11 @@ use crate::decode::{List, Spanned};
 use crate::raw::{DescriptorDomain, DescriptorNode};
 use crate::report::Report;
 
-/// The largest number of patterns of one parent that are compared with each other.
+/// The largest number of patterns of one parent that are compared with each other. Further patterns
+/// are not checked.
 const MAX_COMPARED: usize = 256;
 
-/// Warns of patterns that never apply, because an earlier pattern matches every value that they
-/// match.
+/// Warns of patterns that never apply, because an earlier pattern matches all of their values.
 pub(super) fn warn(domain: &DescriptorDomain, report: &mut Report<'_>) {
     let mut waiting: Vec<_> = domain.tree.value().into_iter().collect();
     while let Some(List(nodes)) = waiting.pop() {
@@ -27,9 +27,9 @@ fn side_by_side(nodes: &[Spanned<DescriptorNode>], report: &mut Report<'_>) {
     };
     let patterns: Vec<_> = nodes.iter().filter_map(pattern).take(MAX_COMPARED).collect();
     for (index, (key, pattern, at)) in patterns.iter().enumerate() {
-        // If a pattern matches the text of another pattern, it matches every value that the other
-        // pattern matches: its `*` also matches every text that the `*` of the other pattern
-        // matches.
+        // If the earlier pattern matches the text of the later pattern, it matches every value that
+        // the later pattern matches. Its `*` match the `*` of the later pattern, and therefore also
+        // every text in place of them.
         let covers = |earlier: &&(String, Pattern, _)| {
             earlier.0 == *key
                 && earlier.1.matches(pattern.as_str().as_bytes())

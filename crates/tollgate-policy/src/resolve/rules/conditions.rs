@@ -1,4 +1,4 @@
-//! The conditions of a rule.
+//! Resolves the conditions of a rule.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::decode::{Field, List, OneOrMore, Spanned, Text, quoted};
 use crate::raw::{Conditions, PolicyFile, Subject};
 use crate::report::Report;
 
-/// The largest number of sets of conditions in `not` and `any` of one rule.
+/// The largest number of sets of conditions in `not` and `any` of one rule, at all depths together.
 const MAX_NESTED: usize = 64;
 
 /// Returns the conditions of a rule, or `None` after reporting a mistake.
@@ -25,7 +25,7 @@ pub(super) fn matching(
     Nesting { depth: 0, left: MAX_NESTED }.set(raw, defined, report)
 }
 
-/// The state of resolving nested conditions, which bounds their depth and number.
+/// Resolves nested conditions, and bounds their depth and number.
 struct Nesting {
     depth: usize,
     left: usize,
@@ -77,7 +77,7 @@ impl Nesting {
         Some(matching)
     }
 
-    /// Returns the sets of conditions in `any` or `not`.
+    /// Returns the sets of conditions in `any` or `not`, or `None` after reporting a mistake.
     fn nested<F>(
         &mut self,
         key: &str,
@@ -124,8 +124,8 @@ impl Nesting {
     }
 }
 
-/// Returns the expression `given`. Returns `Some(None)` if it is absent, and `None` after reporting
-/// a mistake.
+/// Returns the compiled expression of `when`. Returns `Some(None)` if the rule has no `when`, and
+/// `None` after reporting a mistake.
 fn when(
     given: &Field<Text>,
     subjects: &mut NameTable<'_, Subject>,
@@ -140,7 +140,7 @@ fn when(
     Some(Some(Box::new(WrittenCondition { text: given.value.0.as_str().into(), condition })))
 }
 
-/// Returns the parameters of all path patterns in the file.
+/// Returns the names of the parameters that path patterns of the file capture.
 pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
     let rules = file.rules.value().map_or(&[][..], |List(rules)| rules);
     let conditions = rules.iter().filter_map(|rule| rule.value.r#match.value());
@@ -149,7 +149,7 @@ pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
     segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect()
 }
 
-/// Returns all values of a key, or `None` if one of them has a mistake.
+/// Returns the converted values of a key. Returns `None` if one of the values has a mistake.
 fn each<W, T>(
     field: &Field<OneOrMore<W>>,
     mut value: impl FnMut(&Spanned<W>) -> Option<T>,
@@ -207,8 +207,8 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     }
 }
 
-/// Returns the part of a path pattern that has a meaning in other pattern languages. Taken
-/// literally, this part would match no request.
+/// Returns a part of a path pattern that has a meaning in other pattern languages, if the pattern
+/// contains one. Here, such a part is literal text and would match no request.
 fn foreign(text: &str) -> Option<&'static str> {
     let mut segments = text.split('/');
     if segments.any(|segment| segment.len() > 1 && segment.starts_with(':')) {
@@ -224,7 +224,8 @@ fn foreign(text: &str) -> Option<&'static str> {
     }
 }
 
-/// Returns a path pattern of `any` or `not`. Such a pattern must not capture segments.
+/// Returns a path pattern of a set in `any` or `not`. Such a pattern must not capture segments.
+/// Returns `None` after reporting a mistake.
 fn nested_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     let pattern = path(given, report)?;
     if given.value.0.contains('{') {
@@ -235,7 +236,7 @@ fn nested_path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPat
     Some(pattern)
 }
 
-/// Returns a host in the normal form for comparisons.
+/// Returns a host in its normal form, or `None` after reporting a mistake.
 fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = given.value.0.to_ascii_lowercase();
     let name = text.strip_prefix("*.").unwrap_or(&text);
@@ -258,7 +259,7 @@ fn host(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     None
 }
 
-/// Reports a subject that is required both to be present and to be absent.
+/// Reports a subject that occurs in both `has` and `lacks`.
 fn contradiction(raw: &Conditions, matching: &RequestMatch, report: &mut Report<'_>) {
     let Some(lacks) = raw.lacks.value() else { return };
     for (index, given) in matching.lacks.iter().zip(&lacks.0) {

@@ -19,7 +19,7 @@ use crate::raw::{self, PolicyFile, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
-/// A rule, with its position in the file.
+/// A resolved rule, with its position in the file.
 pub(super) struct ResolvedRule {
     pub(super) rule: Rule,
     pub(super) at: Span,
@@ -32,7 +32,7 @@ pub(super) struct Defined<'d, 'f> {
     pub(super) networks: &'d mut NetworkTable<'f>,
 }
 
-/// Returns the rules in file order, with `None` for each rule with a reported mistake.
+/// Returns the rules in file order. A rule with a mistake is `None`, and the mistake is reported.
 pub(super) fn rules(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -74,13 +74,13 @@ pub(super) fn rules(
     placed
 }
 
-/// Returns the default `on_failure` of rules.
+/// Returns the fallback of rules that do not set `on_failure`.
 pub(super) fn default_on_failure(file: &PolicyFile) -> OnFailure {
     let answers = file.answers.value();
     answers.and_then(|answers| answers.on_failure.value()).map(|word| word.0).unwrap_or_default()
 }
 
-/// Returns the names of the rules. Rules without a name are numbered.
+/// Returns the names of the rules. A rule without a name is named by its number.
 fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     let mut lines: HashMap<String, usize> = HashMap::new();
     let mut names = Vec::with_capacity(rules.len());
@@ -102,7 +102,7 @@ fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     names
 }
 
-/// Reports subjects that refer to a path parameter if no path pattern has that parameter.
+/// Reports subjects that read a path parameter that no path pattern captures.
 fn check_parameters(file: &PolicyFile, report: &mut Report<'_>) {
     let Some(subjects) = file.subjects.value() else { return };
     let parameters = conditions::parameters(file);

@@ -11,8 +11,8 @@ use crate::raw::{self, LimitUse};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the limits of a rule, and those of them that are metered. Returns `None` after reporting
-/// a mistake.
+/// Returns the limits that a rule charges, and those of them on which the cost is metered. Returns
+/// `None` after reporting a mistake.
 pub(super) fn uses(
     rule: &raw::Rule,
     counted: &[Option<ResolvedLimit>],
@@ -53,7 +53,7 @@ pub(super) fn uses(
     is_whole.then_some((uses, metered))
 }
 
-/// Returns the cost of one request.
+/// Returns the cost of one request on a limit, or `None` after reporting a mistake.
 fn charged(
     counted: &ResolvedLimit,
     name: &Spanned<String>,
@@ -83,7 +83,7 @@ fn charged(
     Some(price)
 }
 
-/// Reports a metered cost on a limit that only counts requests in flight.
+/// Reports a metered cost on a concurrency limit, which only counts requests in flight.
 fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
         return Some(());
@@ -96,8 +96,8 @@ fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     None
 }
 
-/// Reports a rule with a metered cost that charges on completion. Such a charge is made when the
-/// head of the response is known, but the cost is only known at the end of the response.
+/// Reports a rule that has a metered cost and charges on completion. Such a rule charges when the
+/// head of the response is known, but a metered cost is known only at the end of the response.
 fn reject_upstream_condition(rule: &raw::Rule, report: &mut Report<'_>) {
     let Some(charge) = rule.charge.given() else { return };
     if charge.value.0 == ChargeOn::Completion {

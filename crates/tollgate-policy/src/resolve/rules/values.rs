@@ -1,4 +1,4 @@
-//! Conditions on headers, query parameters and cookies.
+//! Resolves conditions on headers, query parameters and cookies.
 
 use tollgate_core::policy::descriptors::Pattern;
 use tollgate_core::policy::{ValueMatch, ValuePattern};
@@ -9,12 +9,12 @@ use crate::raw::{ValueForm, WantedValue, WantedValues};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The largest number of values for one name.
+/// The largest number of accepted values for one header, query parameter or cookie.
 const MAX_VALUES: usize = 64;
 /// The maximum length in bytes of a value or pattern, and of the name of a query parameter.
 const MAX_BYTES: usize = 256;
 
-/// The part of a request to which a name or a value belongs.
+/// The part of a request in which a condition looks for a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Header,
@@ -32,7 +32,8 @@ impl ValueKind {
     }
 }
 
-/// Returns the wanted names and values, or `None` after reporting a mistake.
+/// Returns the names that must be present and the values that they must have. Returns `None` after
+/// reporting a mistake.
 pub(super) fn wanted(
     field: &Field<OneOrMore<WantedValues>>,
     kind: ValueKind,
@@ -110,7 +111,8 @@ fn pattern(given: &Spanned<WantedValue>, report: &mut Report<'_>) -> Option<Valu
     }
 }
 
-/// Returns the text without surrounding white space, or `None` after reporting that it is too long.
+/// Returns the text without surrounding white space. Returns `None` after reporting that the text
+/// is too long.
 fn bounded<'t>(text: &'t str, at: Span, report: &mut Report<'_>) -> Option<&'t str> {
     let text = text.trim();
     if text.len() > MAX_BYTES {
@@ -131,8 +133,8 @@ fn with_stars(text: &str, at: Span, report: &mut Report<'_>) -> Option<ValuePatt
     parsed.map_err(|error| report.error(at, message, error)).ok().map(ValuePattern::Pattern)
 }
 
-/// Returns the part of a text that has a meaning in other pattern languages. Taken literally, this
-/// part would match no request.
+/// Returns a part of a text that has a meaning in other pattern languages, if the text contains
+/// one. Here, such a part is literal text and would match no request.
 fn unsupported(text: &str) -> Option<&'static str> {
     let has_both = |open, close| text.contains(open) && text.contains(close);
     let is_expression = text.starts_with(['^', '~'])

@@ -1,4 +1,4 @@
-//! The deadline of decisions, independent of how fast the store's servers respond.
+//! Resolves the deadline of decisions. It applies however slow the servers of the store are.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The memcached store.
+//! Resolves the settings of the memcached store.
 
 use std::collections::HashSet;
 
@@ -9,14 +9,14 @@ use crate::raw::{Memcached, PolicyFile};
 use crate::report::Report;
 use crate::settings::MemcachedSettings;
 
-/// The largest number of servers. The number is bounded because every decision compares all
-/// servers.
+/// The largest number of servers. The number is bounded because every decision compares all servers
+/// to find the one that has the counter.
 const MAX_SERVERS: usize = 1_024;
 
 /// The largest number of nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
-/// Returns the settings, or `None` after reporting a mistake.
+/// Returns the settings of the memcached store, or `None` after reporting a mistake.
 pub(super) fn settings(
     given: &Spanned<Memcached>,
     file: &PolicyFile,

@@ -1,11 +1,11 @@
-//! The memory store.
+//! Resolves the bounds of the memory store.
 
 use crate::decode::{Spanned, Whole};
 use crate::raw::Memory;
 use crate::report::Report;
 use crate::settings::MemoryBounds;
 
-/// Returns the capacity, or `None` after reporting a mistake.
+/// Returns the bounds of the memory store, or `None` after reporting a mistake.
 pub(super) fn bounds(raw: &Memory, report: &mut Report<'_>) -> Option<MemoryBounds> {
     let mut bounds = MemoryBounds::default();
     if let Some(entries) = raw.max_entries.given() {

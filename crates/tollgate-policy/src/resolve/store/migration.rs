@@ -1,4 +1,4 @@
-//! Rollouts and shadow stores.
+//! Resolves the settings of rollouts and shadow stores.
 
 use tollgate_core::Percent;
 
@@ -76,9 +76,9 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that have a server in common. A subject would have the same keys in both
-/// stores, so a charge or refund that is sent to both would count twice. Two databases of one
-/// server are separate, and so are two memory stores of one process.
+/// Reports two stores that use the same database. A subject has the same keys in both stores, so a
+/// charge or refund that is sent to both would count twice. Two databases of one server are
+/// different, and so are two memory stores of one process.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
@@ -103,8 +103,9 @@ fn check_distinct(
     Some(())
 }
 
-/// Returns the databases that a store uses: the address of a server, or of a sentinel with its
-/// service, and the number of the database.
+/// Returns the databases that a store uses. Each database is identified by its number and its
+/// server. The server is given by its address, or by the address of a sentinel and the service
+/// name.
 fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
     let previous = redis.previous.iter().flat_map(|map| &map.shards);
     let mut keyspaces = Vec::new();
@@ -126,8 +127,7 @@ fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
     keyspaces
 }
 
-/// Warns of two stores that use different clocks. The position of the warning is the key that sets
-/// the clock.
+/// Warns of two stores that use different clocks. The warning marks the key that sets the clock.
 fn check_clocks(
     sides: [(&str, &Field<Side>, &Option<MigrationStoreSettings>); 2],
     what_of_it: &str,

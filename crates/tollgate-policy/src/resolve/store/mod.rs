@@ -1,4 +1,4 @@
-//! Resolves the settings of the store, for each kind of store.
+//! Resolves the settings of the store.
 
 mod deadline;
 mod memcached;
@@ -53,11 +53,12 @@ pub(super) fn store(
     }
 }
 
-/// The names of the kinds of stores, for messages.
+/// The keys that select a store, for messages.
 const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
 const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
 
-/// The kinds of stores that a rollout or a shadow store can use.
+/// The keys that select a store: those of the policy's store, or of one store in a rollout or a
+/// shadow store.
 struct StoreKinds<'f> {
     memory: &'f Field<Memory>,
     redis: &'f Field<Redis>,
@@ -65,7 +66,7 @@ struct StoreKinds<'f> {
 }
 
 impl StoreKinds<'_> {
-    /// Returns the settings of the configured store.
+    /// Returns the settings of the configured store, or `None` after reporting a mistake.
     fn settings(
         &self,
         file: &PolicyFile,
@@ -93,7 +94,7 @@ fn key<T>(field: &Field<T>) -> Option<Span> {
     field.given().map(|given| given.key)
 }
 
-/// Returns whether exactly one of the `places` is configured, and reports a mistake otherwise.
+/// Returns whether exactly one of `places` is set. Reports a mistake if none or several are set.
 fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
     let mut given: Vec<Span> = places.iter().flatten().copied().collect();
     given.sort_by_key(|key| (key.line, key.column));
@@ -119,7 +120,8 @@ fn without_secret(at: Span, report: &mut Report<'_>) {
     report.warning(at, message, hint);
 }
 
-/// Returns a number from 1 to `most`, or the default 1. `what` describes the number in messages.
+/// Returns a number from 1 to `most`. Returns 1 if the key is absent, and `None` after reporting a
+/// mistake. `what` describes the number in messages.
 fn at_most(
     field: &Field<Whole>,
     most: u32,

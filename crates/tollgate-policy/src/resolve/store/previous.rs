@@ -1,4 +1,4 @@
-//! The previous shard map, during a rebalance.
+//! Resolves the previous shard map, which a policy contains during a rebalance.
 
 use super::shards::{ResolvedShards, listed, shard, weight};
 use super::topology::{NamedServers, topology};
@@ -7,8 +7,8 @@ use crate::raw::{Redis, Shard};
 use crate::report::Report;
 use crate::settings::{PreviousShardMap, ShardSettings, Topology};
 
-/// Returns the previous shard map for `shards`, and adds the servers of removed shards. The inner
-/// `None` means that a mistake in a shard map is reported elsewhere.
+/// Returns the previous shard map, and adds the servers of its removed shards. `shards` is the new
+/// shard map. Returns `Some(None)` if one of the maps has a mistake, which is reported.
 pub(super) fn map(
     redis: &Redis,
     shards: &mut Option<ResolvedShards>,
@@ -20,8 +20,8 @@ pub(super) fn map(
         Field::Value(given) => given,
     };
     let raw = &given.value;
-    // Shards that stay are checked with the new map. If the new map has mistakes, nothing more is
-    // reported for the previous map.
+    // A shard that stays is checked against the new map. If the new map has mistakes, no mistakes
+    // of the previous map are reported.
     let Some(ResolvedShards { shards, places }) = shards else { return Some(None) };
     let Some(listed) = listed(&raw.shards, report) else { return Some(None) };
     let left: Vec<_> = listed.iter().map(|named| one(named, shards, places, report)).collect();
@@ -45,7 +45,7 @@ pub(super) fn map(
     Some(Some(PreviousShardMap { shards: left, route_by }))
 }
 
-/// Returns one shard of the previous map.
+/// Returns one shard of the previous map, or `None` after reporting a mistake.
 fn one(
     named: &Named<Shard>,
     shards: &[ShardSettings],
@@ -89,8 +89,8 @@ fn names_servers(shard: &Shard) -> bool {
     is_said.contains(&false)
 }
 
-/// Returns whether both shard maps place every subject on the same shard, if the routing is the
-/// same.
+/// Returns whether both shard maps assign every subject to the same shard, provided that `route_by`
+/// is the same.
 fn is_same(left: &[ShardSettings], comes: &[ShardSettings]) -> bool {
     let is_there = |shard: &ShardSettings| {
         comes.iter().any(|other| other.name == shard.name && other.weight == shard.weight)

@@ -1,4 +1,4 @@
-//! The Redis or Valkey store.
+//! Resolves the settings of the Redis or Valkey store.
 
 use super::super::names::NameTable;
 use super::super::secret;
@@ -12,7 +12,7 @@ use crate::settings::{DenyCacheMode, RedisSettings, SentinelAccess, ShardSetting
 /// The largest number of nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
 
-/// Returns the settings, or `None` after reporting a mistake.
+/// Returns the settings of the Redis store, or `None` after reporting a mistake.
 pub(super) fn settings(
     given: &Spanned<Redis>,
     file: &PolicyFile,
@@ -55,8 +55,8 @@ pub(super) fn settings(
     })
 }
 
-/// Returns the value of an optional setting. Returns `None` if the setting has a mistake, which is
-/// reported.
+/// Returns the value of an optional setting, or `Some(None)` if the setting is absent. Returns
+/// `None` if the setting has a mistake, which is already reported.
 fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     match raw {
         None => Some(None),
@@ -64,7 +64,7 @@ fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     }
 }
 
-/// Returns the credentials and certificates for the sentinels.
+/// Returns the credentials and certificates for the sentinels, or `None` after reporting a mistake.
 fn sentinel(
     redis: &Redis,
     shards: Option<&shards::ResolvedShards>,

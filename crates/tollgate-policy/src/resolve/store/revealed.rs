@@ -1,5 +1,5 @@
-//! Limits with `reveal: true`. Their subjects are readable in the store's keys and at the admin
-//! listener.
+//! Limits with `reveal: true`. The subjects of these limits are readable in the store's keys and at
+//! the admin listener.
 
 use crate::raw::PolicyFile;
 

@@ -1,4 +1,4 @@
-//! URLs of servers.
+//! Parses the URLs of servers.
 
 use percent_encoding::percent_decode_str;
 use url::Url;
@@ -10,13 +10,13 @@ const DEFAULT_PORT: u16 = 6379;
 
 /// A server, parsed from its URL.
 pub(super) struct ResolvedServer {
-    /// The address of the server in a normal form. All URLs of one server have the same normal
-    /// form, as far as this can be seen from the URLs.
+    /// The address of the server in a normal form. Two URLs of one server have the same normal
+    /// form, unless they name the server in different ways.
     pub(super) place: String,
     pub(super) way: ServerTransport,
 }
 
-/// The transport to a server.
+/// The way in which a server is reached.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerTransport {
     Tls,
@@ -49,10 +49,11 @@ pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<R
     }
 }
 
-/// Parses the URL of a sentinel. Returns `None` after reporting a mistake.
+/// Parses the URL of a sentinel. Returns `None` after reporting a mistake. Like [`server`], no
+/// message repeats the URL.
 pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
     let server = server(given, report)?;
-    // The URL is valid: it was parsed as a server's.
+    // The URL is valid, because it was already parsed as the URL of a server.
     let url = Url::parse(&given.value.0).ok()?;
     let hint = match server.way {
         ServerTransport::Unix => "sentinels are reached over the network: redis://HOST:26379",
@@ -70,7 +71,8 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
     None
 }
 
-/// Returns the address of the server and the number of the database that a valid URL names.
+/// Returns the address of the server and the number of the database from a URL. Returns `None` if
+/// the URL is not valid.
 pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
     let url = Url::parse(url).ok()?;
     let server = read(&url).ok()?;
@@ -85,7 +87,10 @@ pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
 
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
 
-/// Parses the URL. The error is a hint for the error message.
+/// Parses the URL of a server.
+///
+/// # Errors
+/// A hint for the error message.
 fn read(url: &Url) -> Result<ResolvedServer, String> {
     if url.fragment().is_some() {
         return Err("write a # in a password as %23".to_owned());
@@ -114,6 +119,9 @@ fn read(url: &Url) -> Result<ResolvedServer, String> {
 }
 
 /// Parses the URL of a Unix domain socket.
+///
+/// # Errors
+/// A hint for the error message.
 fn socket(url: &Url) -> Result<ResolvedServer, String> {
     let path = url.to_file_path().ok().filter(|path| path.file_name().is_some());
     let path = path.ok_or("it has no path, such as unix:///run/redis.sock")?;

@@ -1,4 +1,4 @@
-//! Shards and their servers.
+//! Resolves the shards and their servers.
 
 use std::num::NonZeroU32;
 
@@ -9,7 +9,8 @@ use crate::raw;
 use crate::report::Report;
 use crate::settings::ShardSettings;
 
-/// The largest number of shards. The number is bounded because every decision compares all shards.
+/// The largest number of shards. The number is bounded because every decision compares all shards
+/// to find the one that has the counters.
 const MAX_SHARDS: usize = 1_024;
 
 /// The largest weight of a shard.
@@ -22,7 +23,8 @@ pub(super) struct ResolvedShards {
     pub(super) places: NamedServers,
 }
 
-/// Returns the shards in file order, or `None` after reporting a mistake.
+/// Returns the shards in file order, with their transports. Returns `None` after reporting a
+/// mistake.
 pub(super) fn shards(
     field: &Field<Names<raw::Shard>>,
     report: &mut Report<'_>,
@@ -54,7 +56,7 @@ pub(super) fn listed<'s>(
     Some(named)
 }
 
-/// Returns one shard and adds its servers to `places`.
+/// Returns one shard, and adds its servers to `places`. Returns `None` after reporting a mistake.
 pub(super) fn shard(
     named: &Named<raw::Shard>,
     places: &mut NamedServers,
@@ -69,7 +71,7 @@ pub(super) fn shard(
     })
 }
 
-/// Returns the weight of a shard.
+/// Returns the weight of a shard, or `None` after reporting a mistake.
 pub(super) fn weight(shard: &raw::Shard, report: &mut Report<'_>) -> Option<NonZeroU32> {
     at_most(&shard.weight, MAX_WEIGHT, "the weight is", report)
 }

@@ -1,4 +1,4 @@
-//! Certificates for connections to servers.
+//! Resolves the certificates for connections to servers.
 
 use std::path::PathBuf;
 
@@ -9,9 +9,9 @@ use crate::report::Report;
 use crate::settings::{TlsFiles, TlsIdentity};
 use crate::span::Span;
 
-/// Returns the certificates for connections to servers, or `None` after reporting a mistake. `ways`
-/// are the transports of the connections, and `what` is the name of the servers in messages.
-/// Unknown transports are not checked.
+/// Returns the certificates for connections to servers, or `None` after reporting a mistake. `what`
+/// is the name of the servers in messages. `ways` are the transports of the connections, to check
+/// that the certificates are used. If `ways` is `None`, that is not checked.
 pub(super) fn files(
     field: &Field<Tls>,
     what: &str,
@@ -48,8 +48,8 @@ pub(super) fn files(
     Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
-/// Checks that connections use the certificates in `tls`, which is at the position `at`. Reports an
-/// error if no connection uses TLS, and a warning if only some connections do.
+/// Checks that some connections use TLS. `tls` is at the position `at`. Reports an error if no
+/// connection uses TLS, and a warning if some connections do not use it.
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is set, but no {what} uses TLS");

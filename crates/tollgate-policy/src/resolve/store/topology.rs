@@ -20,25 +20,25 @@ const MAX_SENTINELS: usize = 16;
 /// enough to discover the others.
 const MAX_NODES: usize = 16;
 
-/// The servers and sentinels that the file has named so far.
+/// The servers and sentinels that the file has named so far, with their transports.
 #[derive(Default)]
 pub(super) struct NamedServers {
     pub(super) servers: ServerTransports,
     pub(super) sentinels: ServerTransports,
-    /// The line that names each server, and each pair of a sentinel and a service.
+    /// The line on which the file names each server, and each pair of a sentinel and a service.
     lines: HashMap<String, usize>,
 }
 
-/// The transports to a set of servers.
+/// The transports of the connections to several servers.
 #[derive(Default)]
 pub(super) struct ServerTransports {
     /// Whether any connection uses TLS.
     pub(super) any_tls: bool,
-    /// The first server that is reached over the network without TLS.
+    /// The first server that is reached over the network without TLS, if there is one.
     pub(super) in_clear: Option<RawServer>,
 }
 
-/// A server and the line that names it.
+/// A server, and the line on which the file names it.
 pub(super) struct RawServer {
     pub(super) place: String,
     pub(super) line: usize,
@@ -76,8 +76,8 @@ pub(super) fn topology(
     }
 }
 
-/// Returns the configured topology, or the topology that the other keys of the shard imply. Returns
-/// `None` if the configured topology has a mistake.
+/// Returns the topology that the shard sets, or the topology that its other keys imply. Returns
+/// `None` if the key `topology` has a mistake.
 fn kind(shard: &Shard) -> Option<TopologyKind> {
     match &shard.topology {
         Field::Invalid => None,
@@ -91,7 +91,7 @@ fn kind(shard: &Shard) -> Option<TopologyKind> {
     }
 }
 
-/// Reports a key that belongs to another topology.
+/// Reports a key of a shard that has an effect only with another topology.
 fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
     if let Some(given) = given {
         let message = format_args!("`{key}` belongs to `topology: {topology}`");
@@ -103,7 +103,8 @@ fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mu
     }
 }
 
-/// Returns the topology of a shard with servers that the file lists.
+/// Returns the topology of a shard with servers that the file lists. Returns `None` after reporting
+/// a mistake.
 fn fixed(
     named: &Named<Shard>,
     shard: &Shard,
@@ -123,7 +124,8 @@ fn fixed(
     })
 }
 
-/// Returns the topology of a shard that is a Redis Cluster.
+/// Returns the topology of a shard that is a Redis Cluster. Returns `None` after reporting a
+/// mistake.
 fn slotted(
     named: &Named<Shard>,
     shard: &Shard,
@@ -142,7 +144,8 @@ fn slotted(
     Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
 }
 
-/// Returns the topology of a shard with servers that sentinels announce.
+/// Returns the topology of a shard with servers that sentinels announce. Returns `None` after
+/// reporting a mistake.
 fn watched(
     named: &Named<Shard>,
     shard: &Shard,
@@ -204,7 +207,8 @@ fn service<'s>(
     Some(&given.value)
 }
 
-/// Returns the URLs of a list, or `None` after reporting a mistake, such as too many URLs.
+/// Returns the URLs of a list. Returns `None` after reporting a mistake, for example that there are
+/// too many URLs.
 fn each<'u>(
     field: &'u Field<OneOrMore<Text>>,
     most: usize,
@@ -226,7 +230,8 @@ fn each<'u>(
 }
 
 impl NamedServers {
-    /// Checks that `url` names a server that no other URL names, and returns it.
+    /// Returns the URL of a server. Returns `None` after reporting a mistake, such as a server that
+    /// the file already names.
     fn server(&mut self, url: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         let server = server(url, report)?;
         self.servers.add(&server, url);
@@ -240,7 +245,8 @@ impl NamedServers {
         Some(url.value.0.as_str().into())
     }
 
-    /// Checks that `url` names a sentinel that is not yet listed for `service`, and returns it.
+    /// Returns the URL of a sentinel. Returns `None` after reporting a mistake, such as a sentinel
+    /// that the file already lists for `service`.
     fn sentinel(
         &mut self,
         url: &Spanned<Text>,
@@ -249,7 +255,8 @@ impl NamedServers {
     ) -> Option<Box<str>> {
         let sentinel = sentinel(url, report)?;
         self.sentinels.add(&sentinel, url);
-        // The address of a server contains no space, so the text is unique for each pair.
+        // The address of a server contains no space, so different pairs of an address and a service
+        // have different texts.
         let requested = format!("{} {}", sentinel.place, service.0);
         if let Some(line) = self.lines.get(&requested) {
             let (place, service) = (quoted(&sentinel.place), quoted(&service.0));

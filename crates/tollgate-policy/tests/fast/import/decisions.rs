@@ -1,4 +1,4 @@
-//! An imported policy decides like the server that its files were written for.
+//! An imported policy makes the same decisions as `envoyproxy/ratelimit` with the original files.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -32,7 +32,8 @@ proptest! {
     }
 }
 
-/// The property would also hold for requests that nothing limits, so at least some must be limited.
+/// The property would also hold if no request were limited. This test checks that some random
+/// requests are refused and some are admitted.
 #[test]
 fn requests_by_chance_are_refused_and_admitted() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();

@@ -1,4 +1,4 @@
-//! Random files and requests with few keys and values, so they often match.
+//! Random files and requests. They have few different keys and values, so requests often match.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -16,11 +16,11 @@ pub(crate) fn file() -> impl Strategy<Value = Value> {
     level(3).prop_map(|descriptors| json!({ "domain": "edge", "descriptors": descriptors }))
 }
 
-/// Generates requests with the seconds since the previous one.
+/// Generates requests, each with the number of seconds since the previous one.
 pub(crate) fn requests() -> impl Strategy<Value = Vec<(u64, Vec<Asked>)>> {
     let entry = (select(&KEYS[..]), select(&SENT[..]));
     let entry = entry.prop_map(|(key, value)| (key.to_owned(), value.to_owned()));
-    // Most descriptors are as long as most files are deep.
+    // Most descriptors have as many entries as most files have levels.
     let lengths = select(&[1, 1, 1, 1, 2, 2, 3][..]);
     let entries = lengths.prop_flat_map(move |length| prop::collection::vec(entry.clone(), length));
     let requested = (entries, 1..4_u64);

@@ -1,5 +1,5 @@
-//! Policies generated from files of `envoyproxy/ratelimit`: the result for each construct, and that
-//! the policies decide as that server does.
+//! Policies generated from files of `envoyproxy/ratelimit`. The tests check the result for each
+//! construct, and that the policies make the same decisions as that server.
 
 mod decisions;
 mod drawn;

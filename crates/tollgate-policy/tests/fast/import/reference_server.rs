@@ -1,7 +1,7 @@
-//! A minimal model of what `envoyproxy/ratelimit` does with a file and requests.
+//! A minimal model of the decisions that `envoyproxy/ratelimit` makes with a file.
 //!
-//! It is written from that server's documented behavior and works on the parsed file itself. It
-//! shares no code with the import or the policy.
+//! The model is written from the documented behavior of that server, and works on the parsed file
+//! itself. The model shares no code with the import or the policy.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -14,20 +14,21 @@ pub(crate) struct Asked {
     pub(crate) hits: u64,
 }
 
-/// Whether a request is over its limit, and which of its descriptors are.
+/// The answer of the server: whether the request is over its limit, and which of its descriptors
+/// are over theirs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) is_over: bool,
     pub(crate) descriptors: Vec<bool>,
 }
 
-/// The server with one loaded file.
+/// The model of the server, with one loaded file.
 pub(crate) struct ReferenceServer {
     file: Value,
     counters: HashMap<Counter, u64>,
 }
 
-/// The counter's key, the unit, and the start of the window.
+/// A counter: the matched keys and values, the unit of time, and the start of the window.
 type Counter = (Vec<(String, String)>, String, u64);
 
 impl ReferenceServer {
@@ -135,7 +136,8 @@ fn matches_wildcard(pattern: &str, value: &str) -> bool {
     })
 }
 
-/// Descriptors with the same backend and model are over together. An empty name is no name.
+/// Returns the quota group of a descriptor. Descriptors with the same backend and model are over
+/// their limits together. An empty name counts as no name.
 fn quota_group(entries: &[(String, String)]) -> String {
     let last = |name: &str| {
         let found = entries.iter().rfind(|(key, _)| key == name);

@@ -1,7 +1,8 @@
 //! Snapshots of generated policies, notes and errors.
 //!
-//! Each file under `cases/` has cases: the server's files, and the result with one way of counting.
-//! `UPDATE=1 cargo test -p tollgate-policy import` rewrites the results.
+//! Each file under `cases/` contains cases. A case has the files of the server, and the expected
+//! result with one counting mode. `UPDATE=1 cargo test -p tollgate-policy import` rewrites the
+//! results.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -9,11 +10,12 @@ use std::path::{Path, PathBuf};
 use tollgate_policy::import::envoy_ratelimit::Counting;
 use tollgate_policy::import::{SourceFile, envoy_ratelimit};
 
-/// Begins a case. Its title follows, and ends with `, atomic` to import with atomic counting.
+/// The beginning of the line that starts a case. The title of the case follows. If the title ends
+/// with `, atomic`, the case is imported with atomic counting.
 const CASE: &str = "### ";
-/// Begins a file. Its name follows.
+/// The beginning of the line that starts a file. The name of the file follows.
 const FILE: &str = "--- file ";
-/// Separates the files from the result.
+/// The line that separates the files from the result.
 const SAID: &str = "--- said\n";
 
 #[test]

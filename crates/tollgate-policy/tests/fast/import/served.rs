@@ -1,4 +1,4 @@
-//! A policy that decides descriptor requests, with state in a map.
+//! A policy that decides requests with descriptors. The counters are in a map.
 
 use std::collections::HashMap;
 
@@ -22,7 +22,7 @@ impl Served {
         Self { policy, cells: HashMap::new() }
     }
 
-    /// Decides a request to `domain`, each descriptor separately.
+    /// Decides a request to `domain`. Each descriptor is charged separately.
     pub(crate) fn should_rate_limit(
         &mut self,
         domain: &str,
