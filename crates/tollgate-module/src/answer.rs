@@ -1,6 +1,6 @@
-//! The reply to a command, which has the same form as the reply of the Lua step. It consists of 1
-//! if the deadline had passed, otherwise 0; then the server's clock in ms, or 0 if the clock was
-//! not requested; then the answers to the jobs.
+//! The reply to a command, in the format of the Lua step's reply. A reply begins with 1 if the
+//! deadline had passed, otherwise with 0. The server's clock in ms follows, or 0 if the command did
+//! not request the clock. The answers to the jobs come last.
 
 use tollgate_core::{Admission, Reading, StoredState, Timestamp};
 
@@ -8,21 +8,21 @@ const NUMBER_BYTES: usize = 7;
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
 const FULL: u8 = 1;
-/// The flag of a reading after which its reserved and added units follow.
+/// The flag of a reading that has reserved or added units. These units follow the other numbers.
 const MORE: u8 = 64;
 
-/// A reply. The next command uses its buffer again.
+/// A reply in a borrowed buffer. The next command reuses the memory of the buffer.
 #[derive(Debug)]
 pub(crate) struct Reply<'b> {
     bytes: &'b mut Vec<u8>,
 }
 
 impl<'b> Reply<'b> {
-    /// The size of a reading that has no reservations.
+    /// The encoded size in bytes of a reading without reservations.
     const READING_BYTES: usize = 36;
 
-    /// Begins the reply to a command of about `jobs` jobs in the empty buffer `bytes`. `clock` is
-    /// the time of the server's clock, if the command requested it.
+    /// Begins the reply to a command in the empty buffer `bytes`. The command has about `jobs`
+    /// jobs. `clock` is the time of the server's clock, if the command requested it.
     pub(crate) fn new(bytes: &'b mut Vec<u8>, jobs: usize, clock: Option<Timestamp>) -> Self {
         bytes.reserve(8 + jobs * (1 + Self::READING_BYTES));
         bytes.push(DECIDED);
@@ -31,17 +31,19 @@ impl<'b> Reply<'b> {
         reply
     }
 
-    /// Replies to a command whose deadline had passed at `clock`.
+    /// Writes the reply to a command that is not executed, because its deadline had passed at
+    /// `clock`.
     pub(crate) fn late(bytes: &'b mut Vec<u8>, clock: Timestamp) {
         Self::new(bytes, 0, Some(clock)).bytes[0] = LATE;
     }
 
-    /// Begins the answer to a job that is executed.
+    /// Begins the answer to a job that was executed.
     pub(crate) fn decided(&mut self) {
         self.bytes.push(DECIDED);
     }
 
-    /// Answers a job that needs a new key or table entry, if none can be created.
+    /// Writes the answer to a job that is not executed, because it needs a new key or table entry
+    /// and none can be created.
     pub(crate) fn full(&mut self) {
         self.bytes.push(FULL);
     }
@@ -64,7 +66,8 @@ impl<'b> Reply<'b> {
         let mut bytes = [0; Self::READING_BYTES + 1];
         bytes[0] = flags;
         for (index, number) in numbers.into_iter().enumerate() {
-            // The eighth byte of a number is zero, and the next number replaces it.
+            // A number is written as eight bytes, of which the last is zero. The next number
+            // overwrites that byte.
             let begin = 1 + NUMBER_BYTES * index;
             bytes[begin..=begin + NUMBER_BYTES].copy_from_slice(&number.to_le_bytes());
         }
@@ -75,7 +78,7 @@ impl<'b> Reply<'b> {
         }
     }
 
-    /// Appends an encoded cell. Empty `bytes` mean that there is no cell.
+    /// Appends an encoded cell. If `bytes` are empty, there is no cell.
     pub(crate) fn cell(&mut self, bytes: &[u8]) {
         // The length fits into 32 bits: a cell is smaller than the largest value of a server.
         self.bytes.extend_from_slice(&(bytes.len() as u32).to_le_bytes());

@@ -1,5 +1,5 @@
-//! Charges that are made without creating a [`Cell`]: on states that consist of two numbers, and on
-//! sliding windows in their stored form.
+//! Charges that do not create a [`Cell`]. They are made directly on states that consist of two
+//! numbers, and on the stored bytes of sliding windows.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::limit::Refusals;
@@ -12,8 +12,8 @@ use crate::step::{Keyspace, Step};
 use crate::stored::Stored;
 
 impl<K: Keyspace> Step<'_, K> {
-    /// Charges a sliding window without decoding it. If the charge needs the decoded window,
-    /// changes nothing and returns `None`.
+    /// Charges a sliding window without decoding its bytes. Returns `None`, and changes nothing, if
+    /// the charge cannot be made without decoding.
     #[inline]
     pub(crate) fn charge_window(&mut self, target: &Target, now: Timestamp) -> Option<Reading> {
         let held = &mut self.held[target.place];
@@ -23,8 +23,8 @@ impl<K: Keyspace> Step<'_, K> {
         Some(reading)
     }
 
-    /// Charges a state of two numbers without moving a cell. Returns `None`, and changes nothing,
-    /// for any other state.
+    /// Charges a state that consists of two numbers, without moving a cell. Returns `None`, and
+    /// changes nothing, if the place has any other state.
     #[inline(always)]
     pub(crate) fn charge_plain(
         &mut self,
@@ -43,7 +43,7 @@ impl<K: Keyspace> Step<'_, K> {
         let is_counted =
             reading.admission == Admission::Now || limit.refusals() == Refusals::Counted;
         if is_counted && cost != Cost::PEEK {
-            // Each charge moves the end of a token bucket.
+            // Each charge changes the time at which a token bucket expires.
             let is_bucket = matches!(after, Plain::TokenBucket(_));
             let end = if is_bucket { None } else { held.end(limit) };
             held.replace_plain(after);
@@ -53,7 +53,7 @@ impl<K: Keyspace> Step<'_, K> {
         Some((reading, Undo { place, before, changed, is_end_moved }))
     }
 
-    /// Executes a job that consists of charges only.
+    /// Executes a job that consists only of charges.
     pub(crate) fn takes(&mut self, takes: &[Target], now: Timestamp) -> Result<(), CommandError> {
         if self.take_all_plain(takes, now)? {
             return Ok(());
@@ -65,8 +65,9 @@ impl<K: Keyspace> Step<'_, K> {
         self.job(&takes.iter().map(take).collect::<Vec<_>>(), now)
     }
 
-    /// Executes a job of charges if each charge is on a state of two numbers and fits. Returns
-    /// whether the job was executed. If it was not, nothing is changed.
+    /// Executes a job that consists of charges, if each charge fits and is on a state of two
+    /// numbers. Returns whether the job was executed. A job that was not executed has changed
+    /// nothing.
     pub(crate) fn take_all_plain(
         &mut self,
         takes: &[Target],

@@ -12,7 +12,7 @@
 //!   depend on the clock, the primary sends the original command instead. No client needs
 //!   `TOLLGATE.APPLY`.
 //!
-//! `CL.THROTTLE` is redis-cell's command.
+//! `CL.THROTTLE` is the command of redis-cell, another module.
 #![allow(missing_docs, reason = "the macro of the server interface generates undocumented items")]
 #![allow(clippy::needless_pass_by_value, reason = "the macro passes the words by value")]
 
@@ -37,13 +37,13 @@ use crate::throttle::Throttle;
 type Allocator = redis_module::alloc::RedisAlloc;
 #[cfg(not(test))]
 const ALLOCATOR: Allocator = redis_module::alloc::RedisAlloc;
-// A test program runs without a server.
+// A test program runs without a server, and so uses the allocator of the system.
 #[cfg(test)]
 type Allocator = std::alloc::System;
 #[cfg(test)]
 const ALLOCATOR: Allocator = std::alloc::System;
 
-/// The version of the commands and of the values, as `MODULE LIST` shows it.
+/// The version that `MODULE LIST` shows. It applies to the commands and to the stored values.
 const VERSION: i32 = 1;
 
 redis_module! {
@@ -60,7 +60,7 @@ redis_module! {
     ],
 }
 
-/// The kind of a command, by its name.
+/// The kind of a command, which its name determines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Step,
@@ -73,7 +73,7 @@ enum Form {
 struct Command<'a> {
     context: &'a Context,
     form: Form,
-    /// The time by the primary's clock, which a repeated command contains.
+    /// The time of the primary's clock, if a primary sent the command to be repeated.
     clock: Option<&'a RedisString>,
     argument: &'a RedisString,
     names: &'a [RedisString],
@@ -124,7 +124,8 @@ fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> Redi
     Ok(RedisValue::Array(throttled.answer.map(RedisValue::Integer).into()))
 }
 
-/// Executes a command. A panic becomes an error, because the server cannot unwind.
+/// Executes a command and returns its reply. A panic is returned as an error, because it must not
+/// unwind into the server.
 fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     let (clock, words) = match (form, words) {
         (Form::Apply, [_, clock, words @ ..]) => (Some(clock), words),
@@ -147,7 +148,7 @@ fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     }
 }
 
-/// Executes a command, and writes its reply to the buffers.
+/// Executes a command, and writes its reply to the lists in `Buffers`.
 fn execute(
     command: &Command<'_>,
     buffers: &mut Buffers,
@@ -194,14 +195,14 @@ fn execute(
     Ok(())
 }
 
-/// Returns whether a primary or an append-only file sent the command. The deadline of such a
-/// command had not passed when the primary executed the command.
+/// Returns whether the command comes from a primary or from the append-only file. The deadline of
+/// such a command is not checked: it had not passed when the primary executed the command.
 fn is_repeated(context: &Context) -> bool {
     context.get_flags().intersects(ContextFlags::REPLICATED | ContextFlags::LOADING)
 }
 
-/// Returns the time of the server's clock. Only deadlines and expiry use it; the time of a decision
-/// is part of the command.
+/// Returns the time of the server's clock, which is used only for deadlines and expiry. The time of
+/// a decision is part of the command.
 fn server_clock() -> Timestamp {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))

@@ -1,23 +1,23 @@
-//! The reason why a command was rejected.
+//! The reasons why a command is rejected.
 
 use std::fmt;
 
 /// The reason why a command was rejected. A rejected command changes nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CommandError {
-    /// The argument ends too early.
+    /// The argument ends before all its parts were read.
     Short,
-    /// The part of the argument with this name is out of range.
+    /// A part of the argument is not valid. The value is the name of the part.
     Invalid(&'static str),
     /// A command that only reads contains a job that writes.
     Writes,
     /// The command names a key twice.
     RepeatedKey,
-    /// The value of a table key is not a table of this version.
+    /// The command uses a key as a table, and the value of the key is not a table of this version.
     NotATable,
     /// The server rejected a write.
     NotWritten,
-    /// The step failed. This is a defect of the module.
+    /// The code of the module panicked, which is a defect.
     Panicked,
 }
 

@@ -1,4 +1,4 @@
-//! The state of one place (a key or a table entry) while a command is executed.
+//! The state at one place while a command is executed. A place is a key or a table entry.
 
 use std::ops::Range;
 
@@ -7,23 +7,22 @@ use tollgate_core::{Cell, Limit, Timestamp};
 
 use crate::stored::{Loaded, Stored};
 
-/// The state of one place (a key or a table entry) while a command is executed.
+/// The state at one place (a key or a table entry) while a command is executed.
 #[derive(Debug, Default)]
 pub(crate) struct Held {
     pub(crate) is_loaded: bool,
     pub(crate) existed: bool,
     pub(crate) slot: usize,
     pub(crate) stored: Stored,
-    /// The range of the state's bytes in `Buffers::values`, if the
-    /// state is not decoded.
+    /// The range of the encoded state in `Buffers::values`, while the state is not decoded.
     pub(crate) bytes: Option<Range<usize>>,
-    /// The index of the limit, and the time, of the last change.
+    /// The last change: the index of the limit that was charged, and the time of the change.
     pub(crate) changed: Option<(usize, Timestamp)>,
-    /// Whether a change moved the time at which the state ends.
+    /// Whether a change moved the time at which the state expires.
     pub(crate) is_end_moved: bool,
 }
 
-/// The state of two numbers that a place had before a charge.
+/// The state of two numbers that a place had before a charge, to undo the charge.
 #[derive(Debug)]
 pub(crate) struct Undo {
     pub(crate) place: usize,
@@ -33,8 +32,8 @@ pub(crate) struct Undo {
 }
 
 impl Held {
-    /// Decodes a value. A long sliding window stays encoded, because most charges change only the
-    /// last bytes of its value.
+    /// Creates the state from a stored value. The bytes of a long sliding window are copied to
+    /// `values` and not decoded, because most charges change only the last bytes.
     #[inline]
     pub(crate) fn of(value: Loaded<'_>, values: &mut Vec<u8>) -> Self {
         let mut held = Self { is_loaded: true, ..Self::default() };
@@ -56,14 +55,15 @@ impl Held {
         held
     }
 
-    /// Decodes a state that is not decoded.
+    /// Decodes the state from `values`, unless it is already decoded.
     pub(crate) fn decode(&mut self, values: &[u8]) {
         if let Some(bytes) = self.bytes.take() {
             self.stored = Stored::from_key(&values[bytes]);
         }
     }
 
-    /// Returns the time at which the state ends, if the state is a cell.
+    /// Returns the time at which the state expires. Returns `None` if the state is not a decoded
+    /// cell.
     #[inline]
     pub(crate) fn end(&self, limit: &Limit) -> Option<Timestamp> {
         match &self.stored {
@@ -72,7 +72,7 @@ impl Held {
         }
     }
 
-    /// Replaces a state of two numbers by another one of the same algorithm.
+    /// Replaces the state by `state`, which is usually of the same algorithm.
     #[inline]
     pub(crate) fn replace_plain(&mut self, state: Plain) {
         match (&mut self.stored, state) {

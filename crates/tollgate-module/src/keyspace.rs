@@ -1,4 +1,4 @@
-//! The server's keys: reading states, and writing changes.
+//! Access to the server's keys: reads states and writes changes.
 
 mod tables;
 
@@ -17,7 +17,7 @@ use crate::stored::Loaded;
 use crate::table::Table;
 
 thread_local! {
-    /// The words of `SET` that never change.
+    /// The arguments of `SET` that are the same in every command.
     static UNTIL: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"PXAT");
     static KEEP: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"KEEPTTL");
 }
@@ -29,13 +29,13 @@ pub(crate) enum Access {
     Write,
 }
 
-/// The form in which a command on tables is sent to replicas and to the append-only file, which
-/// repeat it.
+/// The form in which a primary sends a command on tables to its replicas and to the append-only
+/// file. Those repeat the command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// The command unchanged, because its effect does not depend on the server's clock.
+    /// The original command, because its effect does not depend on the server's clock.
     AsIs,
-    /// The command with the time of the primary's clock.
+    /// The command together with the time of the primary's clock.
     AtTime,
 }
 
@@ -44,10 +44,11 @@ enum Opened {
     Write(RedisKeyWritable),
 }
 
-/// Lists of open keys, empty between commands. The next command uses their memory again.
+/// Lists of the keys that a command has opened. The lists are empty between commands, and the next
+/// command reuses their memory.
 #[derive(Default)]
 pub(crate) struct OpenKeys {
-    /// The open keys, by the index of the key's name in the command.
+    /// The open keys that the command names, by the index of the name.
     named: Vec<Option<Opened>>,
     /// The open keys that contain tables, by the number of the table.
     tables: Vec<Option<Opened>>,
@@ -59,7 +60,7 @@ pub(crate) struct ServerKeys<'c> {
     names: &'c [RedisString],
     access: Access,
     open: &'c mut OpenKeys,
-    /// The number of tables. 0 until the first table is read.
+    /// The number of tables, or 0 until the first table is read.
     tables: usize,
 }
 
@@ -99,8 +100,8 @@ impl<'c> ServerKeys<'c> {
         Ok(Self { context, names, access, open, tables: 0 })
     }
 
-    /// Calls `read` with the value of a key: `Ok(None)` if the key is missing, and an error if the
-    /// value is not a string.
+    /// Calls `read` with the value of a key. The value is `Ok(None)` if the key is missing, and an
+    /// error if the key does not contain a string.
     pub(crate) fn read<T>(
         &mut self,
         key: usize,
@@ -118,10 +119,11 @@ impl<'c> ServerKeys<'c> {
         self.open(key).writable()
     }
 
-    /// Writes the changes, whose values are in `values`. The server's time is `clock`.
+    /// Writes `changes`. Their new values are ranges of `values`. `clock` is the time of the
+    /// server's clock.
     ///
     /// # Errors
-    /// [`CommandError`] if a table would become too large. Nothing is written then.
+    /// [`CommandError`] if a table would become too large. In that case nothing is written.
     pub(crate) fn write(
         &mut self,
         changes: &mut [Change],
@@ -148,7 +150,7 @@ impl<'c> ServerKeys<'c> {
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
-    /// Sets the value of a key to a string, and sets its time to live.
+    /// Sets the value of a key to a string with a time to live.
     pub(crate) fn write_value(
         &mut self,
         key: usize,
@@ -160,8 +162,8 @@ impl<'c> ServerKeys<'c> {
         expire(key, live.get())
     }
 
-    /// Sends changes of keys to the replicas and to the append-only file. The changes are sent as
-    /// `SET` and `DEL`, which servers without the module can execute too.
+    /// Sends the changes of keys to the replicas and to the append-only file as `SET` and `DEL`.
+    /// Servers without the module can execute these commands too.
     pub(crate) fn replicate_changes(&self, changes: &[Change], values: &[u8], clock: Timestamp) {
         let context = self.context;
         // A word that is already a string of the server is not copied.
@@ -232,7 +234,7 @@ impl Keyspace for ServerKeys<'_> {
         self.check_first_name()?;
         self.tables = self.read_table(0, |table| {
             let tables = tables_of(table);
-            // If there are several tables, each place is loaded on its first use.
+            // If there are several tables, each entry is loaded when it is first used.
             for place in places.iter().filter(|_| tables == 1) {
                 loaded(match *place {
                     Place::Entry(id) => Some(of_entry(table, id)),
@@ -260,8 +262,8 @@ impl Opened {
         }
     }
 
-    /// Calls `read` with the value of the open key: `Ok(None)` if the key is missing, and an error
-    /// if the value is not a string.
+    /// Calls `read` with the value of the open key. The value is `Ok(None)` if the key is missing,
+    /// and an error if the key does not contain a string.
     fn read<T>(&self, read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T) -> T {
         match self {
             Self::Read(key) => read(key.read().map_err(drop)),
@@ -290,12 +292,14 @@ fn of_entry<'t>(table: Option<&'t Table<&[u8]>>, id: Id) -> Loaded<'t> {
     found.map_or(Loaded::Missing, |(value, slot)| Loaded::Entry(value, slot))
 }
 
-/// Returns `millis` in whole seconds, rounded up, at most `u32::MAX`: a time in the year 2106.
+/// Converts milliseconds to whole seconds, rounded up. The result is at most `u32::MAX`, which is a
+/// time in the year 2106.
 fn seconds(millis: u64) -> u32 {
     u32::try_from(millis.div_ceil(1_000)).unwrap_or(u32::MAX)
 }
 
-/// Replaces a value. A new string has no spare bytes, unlike a string that grows.
+/// Replaces the value of a key by a new string. A new string has no spare capacity, unlike a string
+/// that grows.
 fn replace(key: &RedisKeyWritable, bytes: &[u8]) -> Result<(), CommandError> {
     if key.key_type() != KeyType::Empty {
         key.delete().map_err(|_| CommandError::NotWritten)?;

@@ -1,10 +1,10 @@
-//! A module for Redis and Valkey servers that decides rate limits inside of the server.
+//! A module for Redis and Valkey servers that makes rate limit decisions inside the server.
 //!
-//! It does the same as the Lua step of `tollgate-redis`, with the code of [`tollgate_core`]. The
-//! argument and the reply have the same form as those of the Lua step. A subject's state is stored
-//! in a key of its own, with the value that the Lua step stores, or in a table that many subjects
-//! share. The keys and the tables are strings of the server, so the server itself saves, copies and
-//! moves them.
+//! The module does the same as the Lua step of `tollgate-redis`, with the code of
+//! [`tollgate_core`]. Its commands have the same argument and the same reply as the Lua step. The
+//! state of a subject is stored in a key of its own, with the same value as in the Lua step, or in
+//! a table of many subjects. The keys and the tables are ordinary strings, so the server saves,
+//! copies and moves them like other keys.
 //!
 //! | module | content |
 //! | --- | --- |

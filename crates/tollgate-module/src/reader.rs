@@ -1,10 +1,10 @@
-//! Reads the numbers of an argument.
+//! Reads the numbers in the argument of a command.
 
 use tollgate_core::{ChargeId, MAX_EXACT};
 
 use crate::error::CommandError;
 
-/// Reads the parts of an argument.
+/// Reads the parts of an argument from the start to the end.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -45,21 +45,23 @@ impl<'a> Reader<'a> {
         Ok(u64::from_le_bytes([a, b, c, d, e, f, g, 0]))
     }
 
-    /// Reads a number that every store represents exactly.
+    /// Reads a number of seven bytes that is at most 2^53 − 1, so every store represents it
+    /// exactly. `what` is the name of the number in errors.
     #[inline]
     pub(crate) fn exact(&mut self, what: &'static str) -> Result<u64, CommandError> {
         let number = self.number()?;
         if number > MAX_EXACT { Err(CommandError::Invalid(what)) } else { Ok(number) }
     }
 
-    /// Reads a number of four bytes, at most `most`.
+    /// Reads a number of four bytes that is at most `most`. `what` is the name of the number in
+    /// errors.
     #[inline]
     pub(crate) fn count(&mut self, most: usize, what: &'static str) -> Result<usize, CommandError> {
         let count = usize::try_from(u32::from_le_bytes(*self.array()?)).ok();
         count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
     }
 
-    /// Reads an index from 1 to `count`, and returns the index minus 1.
+    /// Reads an index from 1 to `count`. Returns the index minus 1.
     #[inline]
     pub(crate) fn index(
         &mut self,

@@ -1,11 +1,14 @@
-//! The argument of a command: its limits, its places and its jobs.
+//! The argument of a command: its limits, its places and its jobs. A place is a key or a table
+//! entry that contains the state of one subject.
 //!
-//! The argument has the same form as for the Lua step, little-endian: flags (bit 0: no key may be
-//! created, bit 1: places follow the limits), the deadline in ms by the server's clock (0: none),
-//! the number of limits, the limits, the jobs. If no places follow the limits, an index in a job
-//! selects a key, otherwise it selects a place. The places are encoded as a byte that is 1 if the
-//! first key is the first table, otherwise 0; the number of places; and for each place the index of
-//! its key, followed by its id if that key is the table. Indexes begin at 1.
+//! The argument is encoded as for the Lua step, and its numbers are little-endian. It consists of
+//! flags (bit 0: no key may be created, bit 1: places follow the limits), the deadline in ms by the
+//! server's clock (0: none), the number of limits, the limits, and the jobs.
+//!
+//! If places follow the limits, an index in a job selects a place, otherwise a key. The places are
+//! encoded as a byte that is 1 if the first key is the first table, otherwise 0; the number of
+//! places; and for each place the index of its key. If that key is the table, the id of the table
+//! entry follows. All indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -15,17 +18,17 @@ use crate::error::CommandError;
 use crate::reader::Reader;
 use crate::rule::{self, RULE_BYTES};
 
-/// The size of the id of a place.
+/// The size in bytes of the id of a table entry.
 pub(crate) const ID_BYTES: usize = 10;
-/// The id of a place in a table: its hash.
+/// The id of an entry in a table. The id is a hash.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// The most limits, places and jobs of a command. These maxima bound the memory and the time of a
-/// command.
+/// The largest number of limits, of places and of jobs in a command. These maxima bound the memory
+/// and the time of a command.
 pub(crate) const MAX_RULES: usize = 1_000;
 pub(crate) const MAX_PLACES: usize = 100_000;
 pub(crate) const MAX_JOBS: usize = 100_000;
-/// The most charges of a job.
+/// The largest number of charges in a job.
 pub(crate) const MAX_CHARGES: usize = 1_000;
 
 const TIGHT: u8 = 1;
@@ -42,16 +45,17 @@ pub(crate) enum Creation {
     Denied,
 }
 
-/// The place of a subject's state.
+/// The place where a subject's state is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    /// A key that contains this state only.
+    /// A key with the state of this subject only. The value is the index of the key in the command.
     Key(usize),
-    /// An entry of the tables.
+    /// An entry in one of the tables.
     Entry(Id),
 }
 
-/// A parsed argument. Its jobs are parsed later, by [`next`](Self::next).
+/// The parsed argument of a command. The jobs are not parsed yet: [`next`](Self::next) parses them
+/// one by one.
 #[derive(Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) creation: Creation,
@@ -62,7 +66,7 @@ pub(crate) struct Request<'a> {
     jobs_left: usize,
 }
 
-/// The limit and the place of a charge, by their indexes.
+/// A charge: the index of its limit, the index of its place, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) rule: usize,
@@ -70,7 +74,7 @@ pub(crate) struct Target {
     pub(crate) cost: Cost,
 }
 
-/// One operation of a job, with its limit and its place.
+/// One operation of a job, on one limit and one place.
 #[derive(Debug)]
 pub(crate) struct Ask {
     /// The index of the limit.
@@ -80,7 +84,7 @@ pub(crate) struct Ask {
     pub(crate) op: Op,
 }
 
-/// The kind of an operation, with its values.
+/// An operation of a job, with its parameters.
 #[derive(Debug)]
 pub(crate) enum Op {
     Take { cost: Cost, id: ChargeId },
@@ -95,28 +99,29 @@ pub(crate) enum Op {
     Settle { cost: Cost, id: ChargeId, most: u64 },
 }
 
-/// The place that remembers a refund, and the time until which it does.
+/// The place at which a refund is remembered, and the time until which it is remembered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     pub(crate) place: usize,
     pub(crate) until: Timestamp,
 }
 
-/// The next part of a command.
+/// The next job or jobs of a command.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// One job. [`Request::next`] put its operations into the list `asks`.
+    /// One job. Its operations are in the list `asks` that was passed to [`Request::next`].
     Job { now: Timestamp },
-    /// One job that consists of charges only. [`Request::next`] put them into the list `takes`.
+    /// One job that consists of charges only. The charges are in the list `takes` that was passed
+    /// to [`Request::next`].
     Takes { now: Timestamp },
-    /// Jobs that consist of one charge each. They charge consecutive places, beginning with
-    /// `place`, or all charge `place` if `is_same`.
+    /// Several jobs of one charge each. If `is_same` is set, all of them charge the place `place`.
+    /// Otherwise they charge consecutive places, beginning with `place`.
     Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
 }
 
 impl<'a> Request<'a> {
-    /// Parses the `argument` of a command that has `keys` keys. The limits and places are stored in
-    /// two empty lists of the caller.
+    /// Parses the `argument` of a command that has `keys` keys. The limits and the places are
+    /// stored in two lists that the caller provides, which must be empty.
     ///
     /// # Errors
     /// [`CommandError`] if `argument` does not have the form that the module describes.
@@ -145,11 +150,11 @@ impl<'a> Request<'a> {
         Ok(Self { creation, deadline, rules, places, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next part, or `None` at the end. Puts the content of a job into `asks` or
-    /// `takes`.
+    /// Returns the next job or jobs, or `None` at the end. Stores the operations of a job in `asks`
+    /// or `takes`.
     ///
     /// # Errors
-    /// [`CommandError`] if the part does not have the form that the module describes.
+    /// [`CommandError`] if a job does not have the format that the module describes.
     pub(crate) fn next(
         &mut self,
         asks: &mut Vec<Ask>,
@@ -272,7 +277,8 @@ fn parse_places(
 ) -> Result<(), CommandError> {
     let tables = reader.count(keys.min(1), "number of tables")?;
     let count = reader.count(MAX_PLACES, "number of places")?;
-    // Each place needs at least two bytes, so a short argument allocates little.
+    // Each place takes at least two bytes. With this check, a short argument cannot cause a large
+    // allocation.
     if count > reader.rest().len() / 2 {
         return Err(CommandError::Short);
     }

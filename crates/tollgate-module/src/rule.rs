@@ -1,4 +1,4 @@
-//! Limits as commands contain them: thirty bytes each.
+//! Limits in the encoding that commands contain: thirty bytes for each limit.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -11,11 +11,11 @@ use tollgate_core::{Algorithm, Limit, LimitError, Millis, Refusals, Timestamp};
 use crate::error::CommandError;
 use crate::reader::Reader;
 
-/// The encoded size of a limit: its algorithm, whether refused requests are counted, and four
-/// numbers.
+/// The encoded size of a limit in bytes. A limit consists of its algorithm, whether refused
+/// requests count, and four numbers.
 pub(crate) const RULE_BYTES: usize = 30;
 
-/// The most parsed limits that are kept between commands.
+/// The largest number of parsed limits that are kept between commands.
 const KNOWN_RULES: usize = 64;
 
 thread_local! {
@@ -25,7 +25,7 @@ thread_local! {
 /// Returns the limit that `bytes` encode.
 ///
 /// # Errors
-/// [`CommandError::Invalid`] for a number that no limit has.
+/// [`CommandError::Invalid`] if a number is not valid for a limit.
 pub(crate) fn parse(bytes: [u8; RULE_BYTES]) -> Result<Rc<Limit>, CommandError> {
     KNOWN.with_borrow_mut(|known| {
         if let Some((_, limit)) = known.iter().find(|(other, _)| *other == bytes) {

@@ -1,8 +1,7 @@
-//! The step: executes the jobs of a command one after the other. Each job is executed completely or
-//! not at all.
+//! Executes the jobs of a command one after another. Each job is executed completely or not at all.
 //!
-//! The states of all places stay in memory until the end of the command. If the command fails
-//! before that, nothing is changed.
+//! The changed states stay in memory until the end of the command. If the command fails before
+//! that, no key is changed.
 
 use std::ops::Range;
 use std::rc::Rc;
@@ -23,47 +22,48 @@ use crate::held::{Held, Undo};
 use crate::request::{Ask, Creation, Guard, Item, Op, Place, Request, Target};
 use crate::stored::{Loaded, Stored, of_another_algorithm};
 
-/// The states that a command reads.
+/// Reads the states that a command needs.
 pub(crate) trait Keyspace {
-    /// Passes the value at `place` to `loaded`.
+    /// Calls `loaded` with the value at `place`.
     fn load<T>(
         &mut self,
         place: Place,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
-    /// Loads the entries among `places` if that is faster than [`load`](Self::load) for each entry,
-    /// and passes the value of each place to `loaded`, or `None` for a key.
+    /// Calls `loaded` for each place: with the value of a table entry, and with `None` for a key.
+    /// Does nothing if it is faster to load each entry with [`load`](Self::load) on first use.
     fn load_entries(
         &mut self,
         places: &[Place],
         loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError>;
 
-    /// Returns whether new state at `place` cannot be stored. Applies to a place without state.
+    /// Returns whether a new state cannot be stored at `place`. The place must have no state.
     fn is_full(&mut self, place: Place) -> bool;
 }
 
-/// A changed state, to be written.
+/// A changed state that is to be written.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) place: Place,
-    /// The slot of the table from which the state was read.
+    /// The slot from which the state was read, if the place is a table entry.
     pub(crate) slot: usize,
-    /// The range of the new value in [`Buffers::values`]. Empty if the state is removed.
+    /// The range of the new value in [`Buffers::values`]. The range is empty if the state is
+    /// removed.
     pub(crate) value: Range<usize>,
-    /// Whether there was state before the command.
+    /// Whether the place had a state before the command.
     pub(crate) existed: bool,
-    /// The new time to live, if the change moves the end of the state.
+    /// The new time to live, which is used only if `is_end_moved` is set.
     pub(crate) live: Millis,
-    /// Whether the change moves the end of the state.
+    /// Whether the change moves the time at which the state expires.
     pub(crate) is_end_moved: bool,
 }
 
-/// The lists of a command, which the next command uses again.
+/// The lists of a command. The next command reuses their memory.
 ///
-/// A command without such lists would allocate memory some fifteen times. An allocation with its
-/// release takes about 200 instructions of the server, because the server counts its memory.
+/// Without this reuse, a command would allocate memory about fifteen times. An allocation with its
+/// release takes about 200 instructions in the server, because the server counts its memory.
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) rules: Vec<Rc<Limit>>,
@@ -72,18 +72,16 @@ pub(crate) struct Buffers {
     pub(crate) takes: Vec<Target>,
     pub(crate) held: Vec<Held>,
     pub(crate) changes: Vec<Change>,
-    /// The states that are not decoded, and the values of all changes.
+    /// The bytes of the states that are not decoded, and the new values of all changes.
     pub(crate) values: Vec<u8>,
     pub(crate) reply: Vec<u8>,
     pub(crate) undo: Vec<Undo>,
 }
 
 impl Buffers {
-    /// If the lists have room for more places than this, their memory is released after the
-    /// command.
+    /// The largest capacity, in places, that the lists keep after a command.
     const KEPT_PLACES: usize = 1_024;
-    /// If the values have room for more bytes than this, their memory is released after the
-    /// command.
+    /// The largest capacity, in bytes, that the list of values keeps after a command.
     const KEPT_BYTES: usize = 256 * 1024;
 
     /// Empties all lists, and releases the memory of long lists.
@@ -114,11 +112,10 @@ pub(crate) struct Lists<'b> {
     pub(crate) undo: &'b mut Vec<Undo>,
 }
 
-/// The result of an operation on a cell: its reading, the new cell, and whether the new cell has to
-/// be written.
+/// The result of an operation on a cell: the reading, the new cell, and whether it must be written.
 type Decided = (Reading, Option<Cell>, bool);
 
-/// A command in progress.
+/// The execution of a command.
 pub(crate) struct Step<'a, K> {
     pub(crate) keyspace: &'a mut K,
     pub(crate) creation: Creation,
@@ -130,7 +127,7 @@ pub(crate) struct Step<'a, K> {
     pub(crate) undo: &'a mut Vec<Undo>,
 }
 
-/// Executes all jobs of `request`. Writes the reply and the changes to the lists.
+/// Executes all jobs of `request`. Writes the reply and the changed states to `lists`.
 ///
 /// # Errors
 /// [`CommandError`] if a part of the request is invalid.
@@ -175,7 +172,7 @@ pub(crate) fn run(
 }
 
 impl<'a, K: Keyspace> Step<'a, K> {
-    /// Executes a job of one operation.
+    /// Executes a job that consists of one operation.
     fn alone(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let Op::Take { cost, id } = ask.op else {
             return self.job(std::slice::from_ref(ask), now);
@@ -292,7 +289,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Charges or reserves as a part of a job.
+    /// Executes a charge or a reservation of a job with several operations.
     fn take(
         &mut self,
         ask: &Ask,
@@ -341,7 +338,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    /// Answers with the cell, if the limit recognizes it as state.
+    /// Writes the answer to a read of a cell: the cell, if it is valid for the limit.
     fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let limit = self.rule(ask);
         let bytes = match &self.open(ask.place)?.stored {
@@ -367,7 +364,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Executes one operation. Its reading shows whether the cell changed.
+    /// Executes one operation. `is_changed` returns from the reading whether the cell changed.
     fn decide(
         &mut self,
         ask: &Ask,
@@ -431,7 +428,8 @@ impl<'a, K: Keyspace> Step<'a, K> {
         &self.rules[ask.rule]
     }
 
-    /// Returns the limit with the terms of the reservation, if the operation has such terms.
+    /// Returns the limit with the reservation terms of the operation, if the operation contains
+    /// such terms.
     fn terms_of(&self, ask: &Ask) -> Result<Option<Limit>, CommandError> {
         let limit = self.rule(ask);
         let defaults = || ReservationTerms { max: MAX_WINDOW, ..ReservationTerms::default() };

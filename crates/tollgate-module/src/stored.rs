@@ -1,10 +1,10 @@
-//! The value of one subject, in a key of its own or in a table.
+//! The stored value of one subject, in a key of its own or in a table.
 //!
-//! The values are those of the Lua step: a fixed window is a decimal integer, which consists of the
-//! window's reset and six digits of its used units. Fixed windows that do not fit into the integer,
-//! and states of the other algorithms, are stored as [`Cell::to_bytes`]. A refund that must not be
-//! repeated is `r` and the time until which it is remembered. In a table, every fixed window is
-//! stored as [`Cell::to_bytes`].
+//! The values are those of the Lua step. A fixed window is stored as a decimal integer: the reset
+//! time, followed by six digits of used units. If a fixed window does not fit into such an integer,
+//! it is stored as [`Cell::to_bytes`], and so are the states of the other algorithms. A refund that
+//! must not be repeated is stored as the letter `r`, followed by the time until which it is
+//! remembered. In a table, every fixed window is stored as [`Cell::to_bytes`].
 
 use tollgate_core::algo::{concurrency, fixed_window};
 use tollgate_core::{Algorithm, Cell, Limit, MAX_EXACT, Timestamp};
@@ -12,7 +12,7 @@ use tollgate_core::{Algorithm, Cell, Limit, MAX_EXACT, Timestamp};
 /// The stored state of one subject.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stored {
-    /// Nothing.
+    /// No state.
     #[default]
     Missing,
     Cell(Cell),
@@ -22,24 +22,24 @@ pub(crate) enum Stored {
     Foreign,
 }
 
-/// A value as it is stored.
+/// A stored value before it is decoded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Loaded<'v> {
     Missing,
-    /// A value of another type.
+    /// The value of a key that does not contain a string.
     Foreign,
-    /// The value of a key.
+    /// The string in a key that contains one state.
     Key(&'v [u8]),
-    /// The value of an entry, and its slot in the table.
+    /// The value of a table entry, and the slot of the entry in its table.
     Entry(&'v [u8], usize),
 }
 
 const REFUND: u8 = b'r';
 const REFUND_BYTES: usize = 8;
 const USED_DIGITS: u64 = 1_000_000;
-/// The longest integer of a fixed window.
+/// The largest number of digits in the integer of a fixed window.
 const MAX_DIGITS: usize = 19;
-/// The largest reset with which the integer fits into a server's signed 64 bits.
+/// The latest reset time, in ms, for which the integer fits into the signed 64 bits of a server.
 const LATEST_RESET: u64 = 9_223_372_036_853;
 
 impl Stored {
@@ -63,8 +63,8 @@ impl Stored {
         window(bytes).map_or_else(|| Self::from_entry(bytes), Self::Cell)
     }
 
-    /// Appends the state, as the value of a table entry, to `bytes`. Appends nothing if there is no
-    /// state to store.
+    /// Appends the state to `bytes`, encoded as the value of a table entry. Appends nothing if
+    /// there is no state to store.
     pub(crate) fn write_entry(&self, bytes: &mut Vec<u8>) {
         match self {
             Self::Cell(cell) if !is_blank(cell) => cell.append_to(bytes),
@@ -76,8 +76,8 @@ impl Stored {
         }
     }
 
-    /// Appends the state, as the value of a key, to `bytes`. Appends nothing if there is no state
-    /// to store.
+    /// Appends the state to `bytes`, encoded as the value of a key. Appends nothing if there is no
+    /// state to store.
     pub(crate) fn write_key(&self, bytes: &mut Vec<u8>) {
         if let Self::Cell(Cell::FixedWindow(window)) = self {
             let (resets_at, used) = (window.resets_at.as_millis(), window.used);
@@ -90,8 +90,8 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// Removes the state from this value and returns it as a cell for `limit`. State that is not a
-    /// cell becomes a cell of another algorithm.
+    /// Takes the state out of this value, and returns it as a cell for `limit`. A state that is not
+    /// a cell is returned as a cell of another algorithm, which counts as discarded.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {
         match std::mem::take(self) {
             Self::Missing => None,
@@ -109,13 +109,13 @@ impl Stored {
         }
     }
 
-    /// Returns whether there is state, of any kind.
+    /// Returns whether the place has any state.
     pub(crate) const fn exists(&self) -> bool {
         !matches!(self, Self::Missing)
     }
 }
 
-/// Returns a cell that counts as discarded state for `limit`.
+/// Returns a cell of another algorithm than `limit`. Such a cell counts as discarded state.
 pub(crate) fn of_another_algorithm(limit: &Limit) -> Cell {
     if matches!(limit.algorithm(), Algorithm::FixedWindow(_)) {
         Cell::Concurrency(concurrency::State { permits: Vec::new() })
@@ -124,7 +124,7 @@ pub(crate) fn of_another_algorithm(limit: &Limit) -> Cell {
     }
 }
 
-/// Decodes the integer of a fixed window.
+/// Decodes a fixed window from its decimal integer.
 fn window(bytes: &[u8]) -> Option<Cell> {
     let is_integer = (7..=MAX_DIGITS).contains(&bytes.len())
         && bytes[0] != b'0'
@@ -141,7 +141,7 @@ fn window(bytes: &[u8]) -> Option<Cell> {
     })
 }
 
-/// Returns whether a cell has no content, so that nothing needs to be stored.
+/// Returns whether a cell contains nothing. Such a cell need not be stored.
 fn is_blank(cell: &Cell) -> bool {
     match cell {
         Cell::SlidingWindow(state) => state.blocks.is_empty(),

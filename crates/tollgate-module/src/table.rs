@@ -1,53 +1,53 @@
-//! A packed table of many subjects, which is the value of one string key.
+//! A packed table of the states of many subjects. A table is the value of one string key.
 //!
-//! It is a header of 64 bytes, then slots of 32 bytes, then long values. A slot contains an id of
-//! twelve bytes, the end of the entry in seconds by the server's clock (four bytes), and the value
-//! (sixteen bytes, the first of which is zero in an empty slot). Numbers in the header and the ends
-//! are little-endian.
+//! A table consists of a header of 64 bytes, slots of 32 bytes, and the long values. A slot
+//! contains an id of twelve bytes, the expiry of the entry in seconds by the server's clock (four
+//! bytes), and the value (sixteen bytes, the first of which is zero in an empty slot). The numbers
+//! in the header and the expiry are little-endian.
 //!
 //! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their id. Two
-//!   tables with the same short entries and the same number of slots are therefore equal bytes.
-//! - A value of more than sixteen bytes is behind the slots, in as many units of 32 bytes as the
-//!   next size class has. If the value outgrows its units, it moves to the end, and the old units
-//!   are unused until the table is rebuilt.
+//!   tables with the same short entries and the same number of slots therefore have equal bytes.
+//! - A value of more than sixteen bytes is behind the slots, in units of 32 bytes. It has as many
+//!   units as the next size class. If the value outgrows them, it moves to the end, and the old
+//!   units are unused until the table is rebuilt.
 //! - A sweep removes the expired entries of a few slots. Growth removes all expired entries.
 //! - The code does not trust the bytes. At worst, bytes of another program give wrong answers.
 
 use crate::request::{ID_BYTES, Id};
 
-/// The most units of a table, slots included: 8 MiB.
+/// The largest number of units of 32 bytes in a table, including its slots: 8 MiB.
 pub(crate) const MAX_UNITS: usize = (1 << 18) - HEADER_UNITS - 1;
 
 const MAGIC: [u8; 4] = *b"tgt1";
-/// The size of a slot, and of a unit of a long value.
+/// The size in bytes of a slot. It is also the unit in which long values are stored.
 const UNIT_BYTES: usize = 32;
 const HEADER_UNITS: usize = 2;
 const HEADER_BYTES: usize = HEADER_UNITS * UNIT_BYTES;
 const KEY_BYTES: usize = 12;
 const VALUE_BYTES: usize = 16;
-/// The first byte of a long value's slot. The length, first unit and number of units follow.
+/// The first byte in the slot of a long value. Its length, first unit and unit count follow.
 const LONG: u8 = 1;
 const FEWEST_SLOTS: usize = 8;
-/// The largest value.
+/// The largest size of a value in bytes.
 const MAX_VALUE: usize = 1 << 20;
 
-/// The byte offsets of the numbers in the header.
+/// The byte offset, in the header, of the number of used slots.
 const USED: usize = 4;
 const SWEPT: usize = 8;
 const LAST_END: usize = 12;
 const TABLES: usize = 16;
 const SLOTS: usize = 20;
-/// The offset of the number of units that long values occupy behind the slots.
+/// The byte offset of the number of units that the long values occupy.
 const TAKEN: usize = 24;
 
 type SlotKey = [u8; KEY_BYTES];
 type Slot = [u8; UNIT_BYTES];
 
-/// The reason why an entry was not set.
+/// The error that the table has no room for an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// The slots and the units for long values that changes need.
+/// The number of slots, and of units for long values, that changes need.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) slots: usize,
@@ -55,21 +55,21 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns the room that a value needs if the table has no value of its id.
+    /// Returns the room that `value` needs as a new entry.
     pub(crate) fn of(value: &[u8]) -> Self {
         let units = if is_short(value) { 0 } else { units_of(value.len()) };
         Self { slots: usize::from(!value.is_empty()), units }
     }
 }
 
-/// A table in borrowed bytes.
+/// A table in the bytes of a string.
 #[derive(Debug)]
 pub(crate) struct Table<B> {
     bytes: B,
     slots: usize,
 }
 
-/// The length and the units of a long value.
+/// The length of a long value in bytes, its first unit, and the number of its units.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     length: usize,
@@ -77,7 +77,7 @@ struct Long {
     units: usize,
 }
 
-/// Returns the length of a value whose first byte is `tag`, if such a value fits into a slot.
+/// Returns the length of a value that begins with `tag`, if such a value fits into a slot.
 const fn short_length(tag: u8) -> Option<usize> {
     match tag {
         b'f' | b't' | b'w' => Some(15),
@@ -92,7 +92,7 @@ pub(crate) fn is_short(value: &[u8]) -> bool {
     value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()))
 }
 
-/// Returns the units for a long value. There are four size classes for each power of two.
+/// Returns the number of units for a long value. There are four size classes per power of two.
 const fn units_of(length: usize) -> usize {
     let units = length.div_ceil(UNIT_BYTES);
     if units <= 8 {
@@ -107,7 +107,7 @@ fn slot_key(id: Id) -> SlotKey {
     key
 }
 
-/// Returns the key at the start of `bytes` as numbers, which sort in the order of the keys.
+/// Returns the key at the start of `bytes` as two numbers. The numbers sort like the keys.
 #[inline]
 fn order(bytes: &[u8]) -> (u64, u32) {
     let (mut first, mut second) = ([0; 8], [0; 4]);
@@ -152,7 +152,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         is_table.then_some(Self { bytes, slots })
     }
 
-    /// Returns the value of `id` and its slot, or `None` if `id` has no value.
+    /// Returns the value of the entry `id` and its slot, or `None` if there is no such entry.
     #[inline]
     pub(crate) fn read(&self, id: Id) -> Option<(&[u8], usize)> {
         let at = self.find(&slot_key(id)).ok()?;
@@ -174,12 +174,12 @@ impl<B: AsRef<[u8]>> Table<B> {
         (self.header(USED) as usize).min(self.slots)
     }
 
-    /// Returns the size of the table in units of memory.
+    /// Returns the size of the table in units of 32 bytes.
     pub(crate) fn units(&self) -> usize {
         (self.bytes.as_ref().len() - HEADER_BYTES) / UNIT_BYTES
     }
 
-    /// Returns the number of slots and units in use.
+    /// Returns the number of used slots plus the number of used units.
     pub(crate) fn filled(&self) -> usize {
         self.used().saturating_add(self.header(TAKEN) as usize)
     }
@@ -189,12 +189,12 @@ impl<B: AsRef<[u8]>> Table<B> {
         self.header(LAST_END)
     }
 
-    /// Returns the number of tables, which the first table contains.
+    /// Returns the number of tables of the server, which the first table contains.
     pub(crate) fn tables(&self) -> usize {
         (self.header(TABLES) as usize).max(1)
     }
 
-    /// Returns the room that a new value of `id` needs. The search begins in the slot `near`.
+    /// Returns the room for a new `value` of `id`. The search begins in the slot `near`.
     pub(crate) fn room_for(&self, near: usize, id: Id, value: &[u8]) -> Room {
         let key = slot_key(id);
         let found = if self.holds(near, &key) { Some(near) } else { self.find(&key).ok() };
@@ -204,15 +204,15 @@ impl<B: AsRef<[u8]>> Table<B> {
         Room { slots: if found.is_some() { 0 } else { slots }, units }
     }
 
-    /// Returns whether the table can use `more` room without a rebuild.
+    /// Returns whether the table has the room `more` without a rebuild.
     pub(crate) fn has_room(&self, more: Room) -> bool {
         let taken = self.header(TAKEN) as usize;
         (more.slots == 0 || (self.used() + more.slots) * 10 <= self.slots * 9)
             && (more.units == 0 || taken + more.units <= self.units() - self.slots)
     }
 
-    /// Returns a table with the entries whose ids `keeps` accepts and that have not ended at `now`,
-    /// and with `more` room. Returns [`NoRoom`] if it needs over [`MAX_UNITS`].
+    /// Returns a table with the room `more` and the entries with ids that `keeps` accepts, except
+    /// those that expired by `now`. Returns [`NoRoom`] if the table needs over [`MAX_UNITS`].
     pub(crate) fn rebuilt(
         &self,
         more: Room,
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         }
     }
 
-    /// Returns the slot in which the search for a key begins.
+    /// Returns the home slot of a key, in which the search for the key begins.
     fn home(&self, key: &[u8]) -> usize {
         let mut head = [0; 4];
         head.copy_from_slice(&key[..4]);
@@ -291,16 +291,16 @@ impl<B: AsRef<[u8]>> Table<B> {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// Returns how many slots the entry in the slot `at` is behind its home.
+    /// Returns the distance of the entry in the slot `at` from its home slot, in slots.
     fn distance(&self, at: usize) -> usize {
         let home = self.home(self.slot(at));
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// Returns the slot of `key`, or else the slot before which `key` belongs, if any.
+    /// Returns the slot of `key`, or otherwise the slot before which `key` belongs, if any.
     ///
-    /// Homes are in the order of the keys, so a later key belongs behind `key`. The exceptions are
-    /// entries at the start of the table whose homes are at its end.
+    /// Home slots are in the order of the keys, so a greater key belongs behind `key`. The
+    /// exceptions are entries at the start of the table that have a home slot at its end.
     #[inline]
     fn find(&self, key: &SlotKey) -> Result<usize, Option<usize>> {
         let (home, order) = (self.home(key), order(key));
@@ -329,8 +329,8 @@ impl<B: AsRef<[u8]>> Table<B> {
 }
 
 impl Table<Vec<u8>> {
-    /// Creates an empty table. Its slots are at most 21/25 full with the slots of `used`, and its
-    /// units for long values at most four fifths.
+    /// Creates an empty table with room for `used`. After that room is used, at most 21/25 of the
+    /// slots and four fifths of the units for long values are full.
     ///
     /// With the header of a string, the table has the size of one of the size classes of the
     /// servers' allocator, of which there are four for each power of two.
@@ -340,7 +340,7 @@ impl Table<Vec<u8>> {
         if slots.saturating_add(units) > MAX_UNITS {
             return Err(NoRoom);
         }
-        // The header of the server's string takes one more unit.
+        // The header of the server's string takes one further unit.
         let headers = HEADER_UNITS + 1;
         let least = slots + units + headers;
         let step = (least.next_power_of_two() / 8).max(1);
@@ -359,8 +359,8 @@ impl Table<Vec<u8>> {
 }
 
 impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
-    /// Sets the value of `id`; an empty value removes it. The search begins in the slot `near`,
-    /// where the entry was read. `end` computes the new end in seconds from the present end.
+    /// Sets the value of the entry `id`; an empty value removes the entry. The search begins in the
+    /// slot `near`. `end` computes the new expiry in seconds from the present expiry.
     #[inline]
     pub(crate) fn set(
         &mut self,
@@ -391,7 +391,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         }
     }
 
-    /// Writes a long value into the units of the value before it, or into new units.
+    /// Writes a long value into the units of the entry's previous value, or into new units.
     fn write_long(&mut self, before: Option<usize>, value: &[u8]) -> Result<Long, NoRoom> {
         let (length, units) = (value.len(), units_of(value.len()));
         let known = before.and_then(|at| Long::of(self.slot(at)));
@@ -419,7 +419,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         self.set_header(TABLES, tables as u32);
     }
 
-    /// Removes from the next `slots` slots the entries that ended before `now`.
+    /// Removes the entries that expired before `now` from the next `slots` slots.
     pub(crate) fn sweep(&mut self, slots: usize, now: u32) {
         let mut at = self.header(SWEPT) as usize % self.slots;
         for _ in 0..slots {
@@ -449,7 +449,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         slot[KEY_BYTES + 4..].copy_from_slice(value);
     }
 
-    /// Inserts a slot at `at`, where `key` belongs, and moves the later slots by one.
+    /// Inserts an entry at the slot `at`, where `key` belongs. Moves the later slots by one.
     fn insert(&mut self, at: usize, key: &SlotKey, end: u32, value: &[u8]) -> Result<(), NoRoom> {
         let mut hole = at;
         let mut steps = 0;
@@ -471,7 +471,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         Ok(())
     }
 
-    /// Empties a slot and moves the entries after it closer to their homes.
+    /// Empties the slot `at`, and moves the entries after it closer to their home slots.
     fn remove(&mut self, mut at: usize) {
         for _ in 0..self.slots {
             let next = self.next(at);

@@ -1,9 +1,10 @@
-//! `CL.THROTTLE key max_burst count period [quantity]`, as redis-cell answers it: whether the
-//! charge was refused, the limit, the remaining tokens, the seconds until a retry (-1 if the charge
-//! was admitted), and the seconds until the bucket is full.
+//! `CL.THROTTLE key max_burst count period [quantity]`, with the reply of redis-cell. The reply
+//! contains whether the charge was refused, the limit, the remaining tokens, the seconds until a
+//! retry (-1 if the charge was admitted), and the seconds until the bucket is full.
 //!
-//! The value of the key contains the numbers of the command and the state of the token bucket.
-//! State with other numbers, and state of redis-cell, is ignored, so the bucket is full.
+//! The value of the key contains the numbers of the command and the state of the token bucket. A
+//! value with other numbers, and a value that redis-cell wrote, is ignored: the command then begins
+//! with a full bucket.
 
 use tollgate_core::algo::TokenBucket;
 use tollgate_core::time::MAX_WINDOW;
@@ -25,11 +26,12 @@ const HEAD_BYTES: usize = 1 + 3 * NUMBER_BYTES;
 pub(crate) struct Throttle {
     capacity: i64,
     cost: Cost,
-    /// The bucket's limit and the beginning of its value. `None` if the capacity is zero or less.
+    /// The limit of the bucket, and the first bytes of the key's value. `None` if the capacity is
+    /// zero or less.
     bucket: Option<(Limit, Vec<u8>)>,
 }
 
-/// The answer to a command, and the new value with its time to live, if the value changed.
+/// The reply to a command. If the state changed, also the new value with its time to live.
 #[derive(Debug)]
 pub(crate) struct Throttled {
     pub(crate) answer: [i64; 5],
@@ -37,10 +39,10 @@ pub(crate) struct Throttled {
 }
 
 impl Throttle {
-    /// Parses the words after the key.
+    /// Parses the arguments after the key.
     ///
     /// # Errors
-    /// The error reply.
+    /// The text of the error reply.
     pub(crate) fn parse(words: &[&[u8]]) -> Result<Self, String> {
         let ([burst, count, period] | [burst, count, period, _]) = words else {
             return Err(USAGE.to_owned());
@@ -59,7 +61,7 @@ impl Throttle {
         Ok(Self { capacity, cost, bucket })
     }
 
-    /// Charges the bucket with the stored `value` at `now`.
+    /// Charges the bucket at `now`. `value` is the stored value of the key.
     pub(crate) fn charge(&self, value: Option<&[u8]>, now: Timestamp) -> Throttled {
         let Some((limit, head)) = &self.bucket else {
             let is_admitted = self.cost == Cost::PEEK && self.capacity == 0;
@@ -70,7 +72,7 @@ impl Throttle {
         let cell = stored.and_then(Cell::from_bytes);
         let operation = Operation::Charge { cost: self.cost, id: ChargeId::default() };
         let (reading, next) = decide(cell, limit, operation, now);
-        // A quantity of 0 reads the bucket and is always admitted.
+        // A quantity of 0 only reads the bucket, and the command reports it as admitted.
         let is_admitted = self.cost == Cost::PEEK || reading.admission == Admission::Now;
         let live = reading.full_reset_at.since(now);
         let retry = match reading.admission {
@@ -93,7 +95,8 @@ impl Throttle {
     }
 }
 
-/// Returns the limit of the bucket, and the beginning of the bucket's value.
+/// Returns the limit of the bucket, and the first bytes of the key's value, which contain the
+/// numbers of the command.
 fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), String> {
     let positive = |what, number| match u64::try_from(number) {
         Ok(number @ 1..=MAX_EXACT) => Ok(number),
@@ -102,7 +105,8 @@ fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), St
     let (count, period) = (positive("count", count)?, positive("period", period)?);
     let burst = positive("burst", capacity)?;
     let window = period.checked_mul(1_000).ok_or("ERR the period is too long")?;
-    // The fraction of the rate is reduced, which permits the largest burst.
+    // The count and the window are divided by their greatest common divisor, which permits the
+    // largest burst.
     let divisor = greatest_common_divisor(count, window);
     let (quota, window) = (count / divisor, window / divisor);
     let limit = TokenBucket::new(quota, Millis::new(window), burst)
@@ -113,7 +117,7 @@ fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), St
     for number in [quota, window, burst] {
         head.extend_from_slice(&number.to_le_bytes()[..NUMBER_BYTES]);
     }
-    // The server's clock may step back: a state from the future is still used, as in redis-cell.
+    // The server's clock may be set back. As in redis-cell, a state from the future is still used.
     Ok((limit.with_skew_max(MAX_WINDOW), head))
 }
 
@@ -144,7 +148,8 @@ mod tests {
         Timestamp::from_millis(1_700_000_000_000 + seconds * 1_000)
     }
 
-    /// Charges a bucket of 16 tokens, 30 a minute, and keeps its value.
+    /// Charges a bucket of 16 tokens to which 30 tokens per minute are added, and keeps the
+    /// bucket's value in `value`.
     fn charge(value: &mut Option<Vec<u8>>, words: &[&[u8]], seconds: u64) -> [i64; 5] {
         let throttled = Throttle::parse(words).unwrap().charge(value.as_deref(), at(seconds));
         if let Some((next, _)) = throttled.written {

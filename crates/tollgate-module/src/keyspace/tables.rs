@@ -1,8 +1,9 @@
 //! The tables of a server.
 //!
-//! A server begins with one table, which the command names. While the tables grow, they are divided
-//! one after the other, as in linear hashing. The first table contains the number of tables. The
-//! table of an id is selected by as many bits of the id as that number needs.
+//! A server begins with one table, which the command names. As the tables grow, they are divided
+//! one after another, as in linear hashing. The first table contains the number of tables. The last
+//! bits of an id select the table of its entry. As many bits are used as the number of tables
+//! needs.
 
 use redis_module::RedisString;
 use redis_module::key::RedisKeyWritable;
@@ -14,23 +15,24 @@ use crate::request::{ID_BYTES, Id, Place};
 use crate::step::Change;
 use crate::table::{MAX_UNITS, Room, Table, is_short};
 
-/// The most tables of a server, which hold at most 8 GiB together.
+/// The largest number of tables of a server. So many tables hold at most 8 GiB together.
 pub(crate) const MAX_TABLES: usize = 1_024;
-/// When a table grows beyond this size, one table is divided.
+/// If a table grows beyond this size in bytes, the next table in turn is divided.
 const DIVIDED_BYTES: usize = 4 << 20;
-/// If more memory units than this are used in a table, the table gets no new entries.
+/// If more units of 32 bytes than this are used in a table, the table gets no new entries.
 const FULL_UNITS: usize = MAX_UNITS / 100 * 80;
-/// A table with more memory units than this is rebuilt when it uses less than a quarter of its
-/// memory units.
+/// A table that has more units of 32 bytes than this is rebuilt when it uses less than a quarter of
+/// them.
 const SHRINKING_UNITS: usize = 64;
-/// The number of slots in which each write looks for expired entries, and the number of further
-/// slots for each new entry.
+/// The number of slots in which a write looks for expired entries. For each new entry, a write
+/// looks in [`SWEEP_FOR_EACH`] further slots.
 const SWEEP: usize = 8;
 const SWEEP_FOR_EACH: usize = 2;
-/// The end of the first table's name. The names of the other tables end with their numbers.
+/// The end of the name of the first table. The name of another table ends with the table's number
+/// in place of the `0`.
 const FIRST: &[u8] = b"#0";
 
-/// Returns the number of the table of `id`.
+/// Returns the number of the table for the entry `id`.
 pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if tables <= 1 {
         return 0;
@@ -41,12 +43,12 @@ pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if table < tables { table } else { bits & (mask >> 1) }
 }
 
-/// Returns the number of tables, which the table `first` contains.
+/// Returns the number of tables, which is stored in the table `first`.
 pub(super) fn tables_of(first: Option<&Table<&[u8]>>) -> usize {
     first.map_or(1, Table::tables).min(MAX_TABLES)
 }
 
-/// Returns the table that is divided next.
+/// Returns the number of the table that is divided next.
 const fn next_divided(tables: usize) -> usize {
     tables - (1 << tables.ilog2())
 }
@@ -61,8 +63,8 @@ impl ServerKeys<'_> {
         Ok(self.tables)
     }
 
-    /// Checks that the command names the first table, from whose name the names of the other tables
-    /// follow.
+    /// Checks that the command names the first table. The names of the other tables follow from
+    /// that name.
     pub(super) fn check_first_name(&self) -> Result<(), CommandError> {
         let is_first = self.names.first().is_some_and(|name| name.ends_with(FIRST));
         if is_first { Ok(()) } else { Err(CommandError::Invalid("name of the first table")) }
@@ -89,7 +91,7 @@ impl ServerKeys<'_> {
         self.open_table(table).writable()
     }
 
-    /// Calls `read` with a table, or with `None` if it is missing.
+    /// Calls `read` with a table, or with `None` if the table is missing.
     pub(super) fn read_table<T>(
         &mut self,
         table: usize,
@@ -104,7 +106,8 @@ impl ServerKeys<'_> {
         })
     }
 
-    /// Returns whether the table of `id` gets no new entries.
+    /// Returns whether the table for the entry `id` gets no new entries, because it is full and no
+    /// table can be divided any more.
     pub(super) fn is_table_full(&mut self, id: Id) -> bool {
         let full = self.tables().and_then(|tables| {
             let is_full = |table: Option<&Table<&[u8]>>| {
@@ -115,10 +118,10 @@ impl ServerKeys<'_> {
         full.unwrap_or(false)
     }
 
-    /// Writes the changes of entries.
+    /// Writes the changes of table entries.
     ///
     /// # Errors
-    /// [`CommandError`] if a table would become too large. Nothing is written then.
+    /// [`CommandError`] if a table would become too large. In that case nothing is written.
     pub(super) fn write_entries(
         &mut self,
         changes: &mut [Change],
@@ -162,8 +165,8 @@ impl ServerKeys<'_> {
         Ok(plan.repetition)
     }
 
-    /// Sorts the changes: the changes of keys first, then the changes of each table next to each
-    /// other.
+    /// Sorts the changes. The changes of keys come first. The changes of each table follow, next to
+    /// each other.
     fn sort(&mut self, changes: &mut [Change]) -> Result<(), CommandError> {
         let tables = self.tables()?;
         if !changes.is_sorted_by_key(|change| change.table(tables)) {
@@ -194,8 +197,8 @@ impl ServerKeys<'_> {
         Ok(Plan { grown, is_divided, repetition })
     }
 
-    /// Returns the bytes of a new table with room for the changes, if the present table has to be
-    /// replaced.
+    /// Returns the bytes of a new table with room for the changes. Returns `None` if the present
+    /// table has room and need not be replaced.
     fn grown(
         &mut self,
         table: usize,
@@ -236,7 +239,7 @@ impl ServerKeys<'_> {
         })?
     }
 
-    /// Divides one table into two.
+    /// Divides the next table into two tables.
     fn divide(&mut self, clock: Timestamp) -> Result<(), CommandError> {
         let (tables, now) = (self.tables, seconds(clock.as_millis()));
         let (old, new) = (next_divided(tables), tables);
@@ -249,7 +252,7 @@ impl ServerKeys<'_> {
             }
         };
         for of in [new, old] {
-            // Both parts are read from the old table before the old table is replaced.
+            // Both new tables are built from the old table before the old table is replaced.
             let part = self.read_table(old, part(of))?;
             let (bytes, end) = part.map_err(|_| CommandError::NotWritten)?;
             let key = self.writable_table(of)?;
@@ -264,7 +267,8 @@ impl ServerKeys<'_> {
         Ok(())
     }
 
-    /// Writes a table. Returns the time in seconds at which the table expires.
+    /// Writes the changed entries of one table. Returns the time in seconds at which the table
+    /// expires.
     fn write_table(
         &mut self,
         table: usize,
@@ -302,8 +306,8 @@ impl ServerKeys<'_> {
         }
         let known = packed.last_end();
         if last > known {
-            // The table's expiry is set a little later than the last end, so that the expiry moves
-            // seldom.
+            // The expiry of the table is set a little later than its last entry needs. It therefore
+            // has to be moved less often.
             packed.set_last_end(last.saturating_add((last - now.min(last)) / 8 + 1));
         }
         let (end, is_moved) = (packed.last_end(), last > known);
@@ -327,19 +331,19 @@ impl ServerKeys<'_> {
     }
 }
 
-/// The work that is done before the changes of entries are written.
+/// The preparation of a write of table entries.
 struct Plan {
-    /// The bytes of the tables that are replaced, by the number of the table.
+    /// The new bytes of the tables that are replaced, by the number of the table.
     grown: Vec<(usize, Vec<u8>)>,
-    /// Whether a table must be divided before the entries are written, because it would become too
-    /// large.
+    /// Whether a table must be divided before the entries are written, because a table would become
+    /// too large.
     is_divided: bool,
     repetition: Repetition,
 }
 
 impl Change {
-    /// Returns the number of the changed state's table, or `None` if the state has a key of its
-    /// own.
+    /// Returns the number of the table that contains the changed state. Returns `None` if the state
+    /// has a key of its own.
     fn table(&self, tables: usize) -> Option<usize> {
         match self.place {
             Place::Entry(id) => Some(table_of(id, tables)),
@@ -347,14 +351,15 @@ impl Change {
         }
     }
 
-    /// Returns whether the change keeps the expiry of the state, so its effect does not depend on
-    /// the server's clock.
+    /// Returns whether the effect of the change does not depend on the server's clock. That is so
+    /// if the state existed, stays, and keeps its expiry.
     const fn is_independent_of_the_clock(&self) -> bool {
         self.existed && !self.is_end_moved && self.value.start < self.value.end
     }
 }
 
-/// Returns the milliseconds from `now` until `end`, which are both in seconds, and at least 1,000.
+/// Returns the time from `now` to `end` in milliseconds, but at least 1,000. `now` and `end` are in
+/// seconds.
 fn until(end: u32, now: u32) -> u64 {
     u64::from(end.saturating_sub(now).max(1)) * 1_000
 }

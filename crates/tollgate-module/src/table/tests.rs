@@ -2,7 +2,7 @@ use std::collections::HashMap;
 
 use super::*;
 
-/// A generator of numbers, the same in every run.
+/// A generator of pseudorandom numbers, which are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -41,7 +41,7 @@ fn value(kind: u64, byte: u8) -> Vec<u8> {
     }
 }
 
-/// Sets an entry as the keyspace does: it rebuilds the table if there is no room.
+/// Sets an entry in the same way as the keyspace: rebuilds the table if there is no room.
 fn set(table: &mut Table<Vec<u8>>, id: Id, value: &[u8], end: u32, now: u32) {
     let needed = table.room_for(0, id, value);
     if !table.has_room(needed) {
@@ -146,8 +146,8 @@ fn no_bytes_make_it_fail() {
     assert_eq!(Table::<Vec<u8>>::with_room(slots(usize::MAX / 8)).unwrap_err(), NoRoom);
 }
 
-/// The value of a sliding window grows by one block at a time. When the value outgrows its units of
-/// memory, it moves, and the old units of memory are used again after a rebuild.
+/// The value of a sliding window grows by one block at a time. When it outgrows its units of
+/// memory, it moves to new ones. A rebuild of the table makes the old ones available again.
 #[test]
 fn a_growing_value_leaves_no_memory_behind() {
     let mut table = Table::<Vec<u8>>::with_room(Room::default()).unwrap();
@@ -165,7 +165,7 @@ fn a_growing_value_leaves_no_memory_behind() {
     }
 }
 
-/// A division leaves each entry in one of the two parts.
+/// Dividing a table puts each entry into exactly one of the two new tables.
 #[test]
 fn a_rebuild_keeps_what_it_is_asked_to() {
     let mut table = Table::<Vec<u8>>::with_room(Room::default()).unwrap();

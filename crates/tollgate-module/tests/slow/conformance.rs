@@ -1,5 +1,5 @@
-//! The conformance suite and random traces in both layouts of the module, compared with the
-//! reference model: every integer of every reading.
+//! The conformance suite, and random sequences of operations, in both layouts of the module. Every
+//! number of every reading is compared with the reference model.
 
 use std::cell::RefCell;
 use std::ops::Range;
@@ -16,13 +16,15 @@ use tollgate_redis::Redis;
 use crate::kit::{Version, on_every_version};
 use crate::loaded::{LAYOUTS, start, store};
 
-/// The traces of each kind, version and layout, of 48 operations each.
+/// The number of random traces for each kind of trace, version and layout. A trace has 48
+/// operations.
 const TRACES: u64 = 600;
-/// Traces with all calls sent in one command.
+/// The number of traces in which all calls are sent in one command.
 const TOGETHER: u64 = 200;
-/// Traces of 48 operations each: a million operations in the two layouts of each version.
+/// The number of traces in the long test. With 48 operations each, they make a million operations
+/// in the two layouts of each version.
 const MANY: u64 = 10_500;
-/// Traces that run concurrently on one connection, so their operations share commands.
+/// The number of traces that run concurrently on one connection. Their operations share commands.
 const TASKS: usize = 64;
 
 on_every_version! {
@@ -92,8 +94,8 @@ async fn run_concurrently(store: Redis, seeds: Range<u64>) {
     local.run_until(all).await;
 }
 
-/// Sends the charges and peeks of a trace in one command, and then the refunds of all admitted
-/// charges in another one.
+/// Sends all charges and peeks of a trace in one command. Then sends the refunds of all admitted
+/// charges in a second command.
 pub(crate) async fn run_together(store: &Redis, seed: u64) {
     let trace = Trace::random(seed);
     let cells = Cells::default();
@@ -131,7 +133,8 @@ pub(crate) async fn run_together(store: &Redis, seed: u64) {
         }
         refunds.push((*now, charges));
     }
-    // A store may forget a refund once its window is over, and clocks step back here.
+    // The refunds are sorted by time, because a store may forget a refund after its window, and the
+    // clocks of a trace can step back.
     refunds.sort_by_key(|(now, _)| *now);
     compare(store, &cells, &refunds, seed).await;
 }

@@ -1,4 +1,5 @@
-//! Arguments that no node sends: the server reports an error, changes nothing and stays up.
+//! Arguments that no node sends. The server reports an error, changes nothing, and continues to
+//! run.
 
 use redis::Value;
 use redis::aio::MultiplexedConnection;
@@ -15,7 +16,7 @@ on_every_version! {
     values_of_others_are_not_misread
 }
 
-/// A generator of numbers, the same in every run.
+/// A generator of pseudorandom numbers, which are the same in every run.
 struct Numbers(u64);
 
 impl Numbers {
@@ -31,7 +32,8 @@ fn number(number: u64) -> [u8; 7] {
     bytes
 }
 
-/// A charge of one unit in a table, and one in a key.
+/// Returns the argument of a command with two charges of one unit: one in a table, and one in a
+/// key.
 fn argument(kind: u8) -> Vec<u8> {
     let mut bytes = vec![2];
     bytes.extend(number(0));
@@ -105,8 +107,9 @@ async fn hostile_arguments_get_an_error_and_change_nothing(version: Version) {
     assert!(reads.unwrap_err().to_string().contains("only reads"));
 }
 
-/// Another type under a key counts as discarded state, as for the Lua step. A table key with another
-/// value is an error, because replacing it would lose the state of others.
+/// If a key for one state has a value of another type, that counts as discarded state, as for the
+/// Lua step. If the key of a table has another value, the command fails, because replacing the
+/// value would lose the data of other subjects.
 async fn values_of_others_are_not_misread(version: Version) {
     let server = start(version, &[]).await;
     let mut connection = server.connect().await;
@@ -126,7 +129,7 @@ async fn values_of_others_are_not_misread(version: Version) {
     let reply = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
     assert_eq!(reply.unwrap().len(), 8 + 2 * 37);
     server.assert_every_key_ends().await;
-    // Tables of random bytes give wrong answers at worst.
+    // Tables of random bytes give wrong answers at worst, and never crash the server.
     for _ in 0..200 {
         let mut table = b"tgt1".to_vec();
         table.extend((0..32 * 12 - 4).map(|_| numbers.next() as u8));

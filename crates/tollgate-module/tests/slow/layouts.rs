@@ -1,5 +1,5 @@
-//! Functions, scripts and the module share keys: a node may change from one to the other while
-//! windows are open.
+//! Functions, scripts and the module use the same keys. A node may change from one of them to
+//! another while windows are open.
 
 use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
@@ -51,8 +51,8 @@ async fn the_module_continues_windows_of_scripts_and_back(version: Version) {
     server.assert_every_key_ends().await;
 }
 
-/// A node with the default choice uses the function on a server without the module, and a node
-/// that needs tables does not use that server.
+/// On a server without the module, a node with the default choice uses the function. A node that
+/// needs tables does not use such a server.
 #[tokio::test]
 async fn a_server_without_the_module_is_found_before_it_is_written_to() {
     let server = Server::start().await;

@@ -1,4 +1,4 @@
-//! Servers that have loaded the module, and stores on them.
+//! Servers that have loaded the module, and stores that use these servers.
 
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::PlainHash;
@@ -10,14 +10,15 @@ use crate::kit::{Server, Version, module_file};
 pub(crate) const LAYOUTS: [(RuntimeChoice, StepRuntime); 2] =
     [(RuntimeChoice::Best, StepRuntime::Module), (RuntimeChoice::Tables, StepRuntime::Tables)];
 
-/// Starts a server with the module and more arguments.
+/// Starts a server that loads the module. `arguments` are further arguments of the server.
 pub(crate) async fn start(version: Version, arguments: &[&str]) -> Server {
     let module = module_file();
     let arguments = [&["--loadmodule", &module], arguments].concat();
     Server::start_version(version, &arguments).await
 }
 
-/// The argument that permits `DEBUG`, which older versions always permit and do not know.
+/// Returns the argument that permits `DEBUG`. Redis 6.2 always permits `DEBUG` and does not know
+/// the argument.
 pub(crate) fn debugging(version: Version) -> &'static [&'static str] {
     if version == Version::Redis62 { &[] } else { &["--enable-debug-command", "yes"] }
 }
@@ -27,7 +28,7 @@ pub(crate) async fn store(server: &Server, choice: RuntimeChoice) -> Redis {
     Redis::new(connection, Keys::new(PlainHash), choice).await.expect("the step is found")
 }
 
-/// Returns every key with its type-independent serialization.
+/// Returns every key with its value. All values are strings.
 pub(crate) async fn dump(connection: &mut MultiplexedConnection) -> Vec<(String, Vec<u8>)> {
     let mut names: Vec<String> = redis::cmd("KEYS").arg("*").query_async(connection).await.unwrap();
     names.sort();

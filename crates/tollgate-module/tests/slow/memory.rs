@@ -12,9 +12,10 @@ use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
 use crate::loaded::{LAYOUTS, dump, start, store};
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// The most bytes of memory that a subject of a fixed window may need in a table.
+/// The most memory in bytes that one subject of a fixed window may take in a table.
 const MOST_BYTES: u64 = 48;
-/// The most bytes that a decision at 32 a call may add to the stream of replication.
+/// The most bytes that one decision may add to the replication stream, if a call contains 32
+/// decisions.
 const MOST_REPLICATED: u64 = 40;
 
 on_every_version! {
@@ -56,7 +57,8 @@ async fn without_memory_windows_go_on_and_new_subjects_are_reported(version: Ver
     }
 }
 
-/// `used_memory` of a server with its own allocator, in which the sizes of tables are size classes.
+/// The memory is `used_memory` of a server with its own allocator. In that allocator, the sizes of
+/// tables are size classes.
 #[tokio::test]
 async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
     let server = start(Version::System, &[]).await;
@@ -77,7 +79,7 @@ async fn a_subject_in_a_table_needs_at_most_forty_eight_bytes() {
     assert!(bytes <= MOST_BYTES, "{bytes} bytes a subject");
 }
 
-/// Enough subjects that the first table is divided several times.
+/// The test uses so many subjects that the first table is divided several times.
 #[tokio::test]
 async fn divided_tables_keep_every_window_and_replicas_have_the_same_bytes() {
     let primary = start(Version::System, &QUICK).await;
@@ -107,7 +109,8 @@ async fn divided_tables_keep_every_window_and_replicas_have_the_same_bytes() {
     primary.assert_every_key_ends().await;
 }
 
-/// The append-only file and the replicas receive the same commands.
+/// The test measures the stream of commands to the replicas. The append-only file receives the same
+/// commands.
 #[tokio::test]
 async fn a_decision_in_a_table_is_replicated_in_at_most_forty_bytes() {
     let arguments = ["--appendonly", "yes", "--appendfsync", "always"];

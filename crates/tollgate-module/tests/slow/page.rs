@@ -1,4 +1,4 @@
-//! The commands of `docs/module.md`.
+//! Runs the commands of `docs/module.md`.
 
 use tollgate_conformance::{PlainHash, check};
 use tollgate_redis::{Keys, Redis, RuntimeChoice, StepRuntime};
@@ -8,13 +8,14 @@ use crate::loaded::start;
 
 const PAGE: &str = include_str!("../../../../docs/module.md");
 
-/// Returns the lines of all `sh` blocks.
+/// Returns the lines of each `sh` block of the page.
 fn commands() -> Vec<Vec<&'static str>> {
     let blocks = PAGE.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.flat_map(str::lines).map(|line| line.split(' ').collect()).collect()
 }
 
-/// The commands build and load the module, and a user with the permissions decides by it.
+/// The commands of the page build and load the module. After that, a user with the listed
+/// permissions can make decisions with the module.
 #[tokio::test]
 async fn its_commands_give_a_user_the_module() {
     let version = Version::System;

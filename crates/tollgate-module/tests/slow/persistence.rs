@@ -1,4 +1,4 @@
-//! State of the module in snapshots, append-only files, copies and replicas.
+//! State that the module stored, after a snapshot, an append-only file, a copy or replication.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
 use crate::loaded::{LAYOUTS, debugging, dump, start, store};
 
 const TRACES: u64 = 60;
-/// Longer than anything takes on a busy machine.
+/// The limit of each wait. No step takes so long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 on_every_version! {
@@ -91,8 +91,8 @@ async fn a_replica_has_every_byte(version: Version) {
     assert_eq!(of_replica, of_primary);
 }
 
-/// The primary closes the connection of the replica between commands. The replica continues from
-/// the part that it has (`PSYNC`), without a full synchronization.
+/// The primary closes the connection of its replica between two commands. The replica continues
+/// from the data that it has (`PSYNC`), without a full synchronization.
 async fn a_replica_that_reconnects_has_every_byte(version: Version) {
     let arguments = [&QUICK[..], &["--repl-backlog-size", "256mb"]].concat();
     let primary = start(version, &arguments).await;
@@ -106,7 +106,8 @@ async fn a_replica_that_reconnects_has_every_byte(version: Version) {
         fill(&store, first + 3 * TRACES).await;
         wait_for_replica(&mut connection).await;
     }
-    // A key may end between the two reads, so they are repeated until they are the same.
+    // A key may expire between the read of the primary and the read of the replica. Both reads are
+    // repeated until they are equal.
     let mut of_replica = replica.connect().await;
     let same = async { while dump(&mut of_replica).await != dump(&mut connection).await {} };
     tokio::time::timeout(PATIENCE, same).await.expect("the replica has every byte");

@@ -1,4 +1,4 @@
-//! Tables need the module on every server of a shard.
+//! Tables are used only if every server of a shard has the module.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use crate::loaded::start;
 
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
-/// The limit of each wait, which is longer than any step takes on a busy machine.
+/// The limit of each wait. No step takes so long, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The time within which an error must be there, or stay away.
+/// The time within which an expected error must occur, or an unexpected one must not occur.
 const SHORT: Duration = Duration::from_millis(500);
 
 fn shard(server: &Server, choice: RuntimeChoice) -> RedisShard {
@@ -64,8 +64,8 @@ async fn keys(server: &Server) -> u64 {
     redis::cmd("DBSIZE").query_async(&mut server.connect().await).await.unwrap()
 }
 
-/// If its replica has no module, a primary is not charged until the replica has it. A
-/// replica without the module that follows later stops the charges too.
+/// While a replica has no module, its primary is not charged. If a replica without the module is
+/// added later, charges stop too.
 #[tokio::test]
 async fn a_replica_without_the_module_is_found_before_its_primary_is_written_to() {
     let primary = start(Version::Redis82, &["--repl-diskless-sync-delay", "0"]).await;
@@ -78,7 +78,8 @@ async fn a_replica_without_the_module_is_found_before_its_primary_is_written_to(
     assert!(tables.ready(SHORT).await.is_err());
     assert_eq!(keys(&primary).await, 0);
 
-    // The layout of functions needs no module on replicas.
+    // The layout with one key for each subject, which functions use too, needs no module on
+    // replicas.
     let best = shard(&primary, RuntimeChoice::Best);
     best.ready(PATIENCE).await.unwrap();
     assert_eq!(best.runtime(), StepRuntime::Module);

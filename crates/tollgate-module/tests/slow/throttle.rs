@@ -17,7 +17,8 @@ async fn throttle(connection: &mut MultiplexedConnection, words: &str) -> RedisR
         .await
 }
 
-/// A token arrives every hour, so the time that the test takes changes no answer but the resets.
+/// A token arrives only every hour. The duration of the test therefore changes no number of the
+/// replies except the resets.
 async fn clients_of_redis_cell_get_its_answers(version: Version) {
     let server = start(version, &QUICK).await;
     let replica = start(version, &QUICK).await;
