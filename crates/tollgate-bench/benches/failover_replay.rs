@@ -1,8 +1,8 @@
-//! The cost of the failover replay log for a decision: `cargo bench -p tollgate-bench --bench
-//! failover_replay`.
+//! How much the log for failover replay adds to the time of a decision:
+//! `cargo bench -p tollgate-bench --bench failover_replay`.
 //!
-//! The inner store is the memory store, which answers at once, so the rest is the cost of the
-//! wrapper.
+//! The wrapper with the log is around a memory store, which answers at once. The difference to the
+//! memory store alone is therefore the cost of the wrapper.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
@@ -20,7 +20,7 @@ use tollgate_bench::draw;
 use tollgate_stores::FailoverReplay;
 
 const DECISIONS: usize = 10_000;
-/// The numbers of subjects: one, as many as the log can contain, and far more.
+/// The numbers of subjects that are measured: one, as many as the log can contain, and far more.
 const SUBJECTS: [u32; 3] = [1, 8_192, 1_000_000];
 
 fn main() {
@@ -37,7 +37,7 @@ fn remembered(bencher: Bencher<'_, '_>, subjects: u32) {
     charges(bencher, subjects, &FailoverReplay::new(Lasting::default()));
 }
 
-/// Charges a fixed window that is never used up.
+/// Charges a fixed window that has a quota larger than the benchmark can use up.
 fn charges(bencher: Bencher<'_, '_>, subjects: u32, store: &impl Store) {
     let window = FixedWindow::new(1 << 40, Millis::from_secs(3_600), Anchor::FirstRequest);
     let limit = Limit::new("core", Algorithm::FixedWindow(window.unwrap())).unwrap();
@@ -56,7 +56,7 @@ fn charges(bencher: Bencher<'_, '_>, subjects: u32, store: &impl Store) {
     });
 }
 
-/// Returns the output of a future that never waits.
+/// Returns the output of a future that is ready at its first poll.
 fn at_once<T>(future: impl Future<Output = T>) -> T {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
@@ -64,7 +64,7 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A store with a single replication epoch.
+/// A memory store that never loses data, so its state has a single replication epoch.
 #[derive(Debug, Default)]
 struct Lasting(Memory);
 

@@ -1,7 +1,7 @@
-//! Single cases of the memory store: `cargo bench -p tollgate-bench --bench memory`.
+//! Measures single cases of the memory store: `cargo bench -p tollgate-bench --bench memory`.
 //!
-//! One iteration makes a thousand decisions, because a single one is about as short as a clock can
-//! measure.
+//! One iteration makes a thousand decisions, because a single decision is too short to be measured
+//! precisely.
 
 use divan::Bencher;
 use divan::counter::ItemsCount;

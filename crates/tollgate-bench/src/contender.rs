@@ -1,5 +1,5 @@
-//! The contenders of the memory benchmark. Each contender uses its own clock, and keys of its own
-//! type.
+//! The contenders of the memory benchmark: the rate limiters that are compared. Each contender uses
+//! its own clock, and keys of its own type.
 
 use std::fmt;
 use std::hint::black_box;
@@ -17,26 +17,26 @@ use tollgate::store::Memory;
 use tollgate::store::memory::Bounds;
 use tollgate::{Clock, QuotaError, RateLimiter};
 
-/// A rate limiter under test.
+/// A rate limiter that the memory benchmark measures.
 pub trait Contender: Sync {
-    /// Returns the name in the report.
+    /// Returns the name of the rate limiter in the report.
     fn name(&self) -> &'static str;
 
-    /// Returns one request for each subject in `order`. Each request has its own key, and the keys
-    /// are stored in the order of the requests, because a server has the key of a request in the
-    /// processor's cache when it calls its limiter.
+    /// Returns one prepared request for each subject in `order`. Each request has its own copy of
+    /// the key, and the keys are stored in the order of the requests. When a server calls its
+    /// limiter, the key of the request is in the processor's cache. This order has the same effect.
     fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_>;
 }
 
-/// Prepared requests of one thread.
+/// The requests of one thread, with their keys.
 pub trait Requests: Sync {
-    /// Makes `decisions` decisions, on the requests in order and from the start again after the
-    /// last. Each decision reads the clock and charges one unit. Returns the number of admitted
-    /// requests.
+    /// Makes `decisions` decisions. The requests are used in order, and from the start again after
+    /// the last one. Each decision reads the clock and charges one unit. Returns the number of
+    /// admitted requests.
     fn decide(&self, decisions: usize) -> usize;
 }
 
-/// A limiter with its keys, and a function that decides on one key.
+/// The keys of one thread, and a function that decides on a key.
 struct Prepared<K, F> {
     keys: Vec<K>,
     charge: F,
@@ -49,20 +49,20 @@ impl<K: Sync, F: Fn(&K) -> bool + Sync> Requests for Prepared<K, F> {
     }
 }
 
-/// The quota of every subject.
+/// The quota that every subject has in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// A larger quota than any run charges. Every charge is admitted and counted.
+    /// A quota that is larger than the charges of any run. Every charge is admitted and counted.
     Ample,
     /// One unit an hour. Every charge except the first is refused.
     Exhausted,
 }
 
-/// `governor`'s keyed limiter as in its documentation: a `DashMap` with `String` keys.
+/// `governor`'s keyed limiter, used as its documentation shows: a `DashMap` with `String` keys.
 pub struct Governor(DefaultKeyedRateLimiter<String>);
 
 impl Governor {
-    /// Creates a limiter without any charges.
+    /// Creates a limiter that has made no charges.
     #[must_use]
     pub fn new(allowance: Allowance) -> Self {
         let quota = match allowance {
@@ -85,7 +85,8 @@ impl Contender for Governor {
     }
 }
 
-/// Tollgate's memory store, called as the limiter does: the answer contains the full status.
+/// Tollgate's memory store, called in the same way as the limiter calls it. Each answer contains
+/// the full status.
 pub struct Tollgate<C> {
     name: &'static str,
     store: Memory,
@@ -94,7 +95,7 @@ pub struct Tollgate<C> {
 }
 
 impl<C: Clock> Tollgate<C> {
-    /// Creates a store without any charges, with a fixed window.
+    /// Creates an empty memory store with a fixed window.
     ///
     /// # Errors
     /// [`LimitError`] if the allowance is not a valid limit.
@@ -111,7 +112,7 @@ impl<C: Clock> Tollgate<C> {
         Self::new(name, clock, Algorithm::FixedWindow(window))
     }
 
-    /// Creates a store without any charges, with a token bucket.
+    /// Creates an empty memory store with a token bucket.
     ///
     /// # Errors
     /// [`LimitError`] if the allowance is not a valid limit.
@@ -157,7 +158,7 @@ impl<C: Clock> Contender for Tollgate<C> {
     }
 }
 
-/// Tollgate's limiter of keys, which is called with the key as text.
+/// Tollgate's [`RateLimiter`], which is called with each key as a text.
 #[derive(Debug)]
 pub struct Keys {
     name: &'static str,
@@ -165,7 +166,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Creates a limiter without any charges, with the same quota as the token bucket of
+    /// Creates a limiter that has made no charges. It has the same quota as the token bucket of
     /// [`Tollgate`].
     ///
     /// # Errors
@@ -192,8 +193,8 @@ impl Contender for Keys {
     }
 }
 
-/// The coarse wall clock of the kernel. It is behind by up to a timer tick (1 … 10 ms), and is read
-/// without the processor's counter.
+/// The coarse wall clock of the kernel. Its time is up to one timer tick (1 … 10 ms) late. Reading
+/// it does not read the processor's time stamp counter.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoarseClock;
 
@@ -204,13 +205,14 @@ impl Clock for CoarseClock {
     }
 }
 
-/// Returns the name of a subject, the same for all contenders, with the usual length of user names
-/// and API keys.
+/// Returns the name of a subject. All contenders use the same names, which are as long as usual
+/// user names and API keys.
 pub(crate) fn subject_name(number: u32) -> String {
     format!("customer-{number:010}")
 }
 
-/// A hash that is never called, because the subjects of these benchmarks are short and not secret.
+/// A keyed hash that is never called, because the subjects of these benchmarks are short and not
+/// secret.
 pub(crate) struct NoSecrets;
 
 impl KeyedHash for NoSecrets {

@@ -1,13 +1,13 @@
-//! The random order of subjects. It is drawn before the measurement, and is the same for every
-//! contender.
+//! The random order of subjects. The order is generated before the measurement, and is the same for
+//! every contender.
 
-/// A small generator of random numbers (`SplitMix64`; Steele, Lea and Flood, 2014). Its numbers are
-/// reproducible, and it does not run during the measurement.
+/// A small generator of pseudorandom numbers (`SplitMix64`; Steele, Lea and Flood, 2014). The same
+/// seed gives the same numbers. The generator does not run during a measurement.
 #[derive(Clone, Debug)]
 pub struct Generator(u64);
 
 impl Generator {
-    /// Creates the generator for `seed`.
+    /// Creates a generator with the seed `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)
@@ -22,18 +22,18 @@ impl Generator {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns the next number below `bound`.
+    /// Returns the next number, which is at least 0 and below `bound`.
     pub const fn below(&mut self, bound: u32) -> u32 {
         (((self.number() >> 32) * bound as u64) >> 32) as u32
     }
 
-    /// Returns the next number from 0 up to 1.
+    /// Returns the next number, which is at least 0 and below 1.
     fn unit(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// Returns each of the numbers below `subjects` once, in a random order.
+/// Returns the numbers from 0 to `subjects − 1` in a random order. Each number occurs once.
 #[must_use]
 pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
@@ -44,16 +44,16 @@ pub fn each(subjects: u32, seed: u64) -> Vec<u32> {
     order
 }
 
-/// Returns `count` uniformly distributed subjects.
+/// Returns `count` subjects. All subjects have the same probability.
 #[must_use]
 pub fn uniform(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);
     (0..count).map(|_| generator.below(subjects)).collect()
 }
 
-/// Returns `count` subjects. The probability of the subject with rank r is about 1/r (Zipf's law
-/// with exponent 1, drawn as `subjects^u`). The ranks are scattered over the numbers of the
-/// subjects.
+/// Returns `count` subjects. The probability of the subject with rank r is about proportional to
+/// 1/r (Zipf's law with exponent 1; a rank is computed as `subjects^u` from a uniform number u).
+/// The ranks are assigned to the subjects in a random order.
 #[must_use]
 pub fn skewed(subjects: u32, count: usize, seed: u64) -> Vec<u32> {
     let mut generator = Generator::new(seed);

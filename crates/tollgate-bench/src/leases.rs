@@ -1,5 +1,5 @@
-//! Comparison of a leased limit with an exact limit. Several nodes with one Redis charge one
-//! subject.
+//! Compares a leased limit with an exact limit. Several nodes that share one Redis server charge
+//! one subject.
 
 pub mod case;
 pub mod nodes;

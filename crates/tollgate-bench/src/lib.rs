@@ -1,9 +1,10 @@
-//! Benchmarks of Tollgate and its peers. Tollgate and a peer are always measured in the same run,
-//! in turns.
+//! Benchmarks of Tollgate and of peers, which are comparable programs. Tollgate and a peer are
+//! always measured alternately in the same run.
 //!
-//! `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the comparisons in
-//! `docs/benchmarks.md`, and `shedding` the results for critical requests under overload. The divan
-//! benches measure single cases, for use while their code is changed.
+//! The programs `memory_vs_governor`, `redis_vs_two_keys`, `listeners` and `leases` print the
+//! comparisons in `docs/benchmarks.md`. The program `shedding` prints the results for critical
+//! requests under overload. The divan benches measure single cases, for use while the code of these
+//! cases is changed.
 
 pub mod contender;
 pub mod draw;

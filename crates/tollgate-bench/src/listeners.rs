@@ -1,4 +1,5 @@
-//! The server's processor time for a decision, through each listener, compared with a peer.
+//! Compares the processor time of a decision through each listener with the processor time of a
+//! peer.
 
 pub mod case;
 pub mod contender;

@@ -4,12 +4,12 @@ use std::fs;
 use std::io::{self, Error, ErrorKind};
 use std::time::Duration;
 
-/// Returns the processor time of all threads of process `id`, each since the thread's start.
+/// Returns the processor time that all threads of the process `id` have used since their start.
 ///
 /// # Errors
 /// If the kernel does not provide the processor time. The source is Linux'
-/// `/proc/PID/task/TID/schedstat`, in nanoseconds, because `/proc/PID/stat` counts in hundredths of
-/// a second.
+/// `/proc/PID/task/TID/schedstat`, which counts nanoseconds. `/proc/PID/stat` counts only
+/// hundredths of a second.
 pub fn of_process(id: u32) -> io::Result<Duration> {
     let mut whole = Duration::ZERO;
     for task in fs::read_dir(format!("/proc/{id}/task"))? {

@@ -1,4 +1,4 @@
-//! The Redis store compared with a script that uses two keys, on one server, in turns.
+//! Compares the Redis store with a script that uses two keys. Both use one server, alternately.
 
 pub mod cases;
 pub mod cell;

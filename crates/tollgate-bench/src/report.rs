@@ -1,11 +1,12 @@
-//! A table of all measurements, compared with the first contender.
+//! The report of the memory benchmark: a table of all measurements, compared with the first
+//! contender.
 
 use comfy_table::Table;
 
 use crate::rounds::DecisionTimes;
 use crate::table;
 
-/// The table of a run.
+/// The table of the measurements of a run.
 #[derive(Debug)]
 pub struct Report(Table);
 

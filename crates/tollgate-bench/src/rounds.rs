@@ -1,5 +1,5 @@
-//! Measurement in turns: each round gives every contender the same work, so disturbances from other
-//! processes affect all contenders. The result is the median of the rounds.
+//! Measures contenders alternately. In each round, every contender does the same work, so
+//! disturbances by other processes affect all contenders. The result is the median of the rounds.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -11,17 +11,19 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::contender::{Contender, Requests};
 use crate::spread::Spread;
 
-/// The time of one decision in nanoseconds: the median of the rounds.
+/// The times of one decision in nanoseconds. Each is the median of the rounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct DecisionTimes {
-    /// Wall-clock time, over all threads: the total time divided by the number of decisions.
+    /// The wall-clock time: the time until all threads have finished, divided by the number of all
+    /// decisions.
     pub wall: f64,
-    /// Processor time of the threads, which preemption by other processes does not affect.
+    /// The processor time of all threads, divided by the number of all decisions. Preemption by
+    /// other processes does not affect it.
     pub processor: f64,
 }
 
 /// Measures `contenders` in `rounds` rounds. In each round, each contender runs one thread for each
-/// of `orders`, and each thread makes `decisions` decisions on the subjects of its order.
+/// element of `orders`. A thread makes `decisions` decisions on the subjects of its order.
 #[must_use]
 pub fn compare(
     contenders: &[&dyn Contender],
@@ -35,7 +37,7 @@ pub fn compare(
         .collect();
     let mut took: Vec<Vec<DecisionTimes>> = vec![Vec::with_capacity(rounds); contenders.len()];
     for round in 0..rounds {
-        // The contender that starts changes from round to round.
+        // Each round begins with another contender.
         for turn in 0..contenders.len() {
             let index = (round + turn) % contenders.len();
             took[index].push(time(&prepared[index], decisions));

@@ -1,4 +1,4 @@
-//! A server for the benchmark: a process that ends when its value is dropped.
+//! A server for the benchmark. Its process ends when the [`Server`] is dropped.
 
 use std::fs::File;
 use std::io::{self, Error, ErrorKind, Read, Seek, SeekFrom};
@@ -11,13 +11,15 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::processor_time;
 
-/// How many ports are tried, because another process may use a free port first.
+/// The largest number of ports that are tried. Another process can take a free port before the
+/// server does.
 const PORT_TRIES: usize = 10;
-/// How often the start of a server is polled, and the pause between polls.
+/// How often to check whether a server has started. [`READY_PAUSE`] is the pause between two
+/// checks.
 const READY_TRIES: usize = 1_500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
 
-/// A running server.
+/// A server process that is running.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
@@ -26,8 +28,8 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts the process that `command` creates for a free port of 127.0.0.1, and waits until it
-    /// listens.
+    /// Starts a server on a free port of 127.0.0.1, and waits until it listens. `command` returns
+    /// the command for a port.
     ///
     /// # Errors
     /// If the program cannot be started, or does not listen within half a minute on any of several
@@ -57,7 +59,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Returns the processor time of all threads of the server since its start.
+    /// Returns the processor time that all threads of the server have used since their start.
     ///
     /// # Errors
     /// If the kernel does not provide the processor time, as for [`processor_time::of_process`].
@@ -65,10 +67,10 @@ impl Server {
         processor_time::of_process(self.child.id())
     }
 
-    /// Terminates the process, waits for it, and returns its standard error output.
+    /// Terminates the process, waits until it has ended, and returns its standard error output.
     ///
     /// # Errors
-    /// If the process cannot be terminated, or its end cannot be waited for.
+    /// If the process cannot be terminated, or waiting for it fails.
     pub fn end(mut self) -> io::Result<String> {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM)?;
@@ -88,8 +90,8 @@ impl Server {
         Ok(Self { child, port, told })
     }
 
-    /// Waits until the server listens. Returns `true` if it listens, and `false` if its process has
-    /// ended or it does not listen in time.
+    /// Waits until the server listens. Returns `true` if it listens. Returns `false` if its process
+    /// ends first, or if it does not listen in time.
     fn listens(&mut self) -> io::Result<bool> {
         for _ in 0..READY_TRIES {
             if self.child.try_wait()?.is_some() {

@@ -1,5 +1,5 @@
-//! The results for requests of each priority, with load shedding and without. The proxy forwards
-//! three times as many requests as the capacity of the service behind it.
+//! Compares the results for requests of each priority with and without load shedding. The proxy
+//! receives three times as many requests as the service behind it can serve.
 
 pub mod figures;
 pub mod load;

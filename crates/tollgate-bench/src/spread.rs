@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// The median of some measurements, with the minimum and the maximum.
+/// The median, the minimum and the maximum of some measurements.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Spread {
     /// The minimum.
@@ -14,7 +14,8 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Returns the spread of `values`, or zeros if there are no values.
+    /// Returns the median, the minimum and the maximum of `values`. All three are zero if there are
+    /// no values.
     #[must_use]
     pub fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut values: Vec<f64> = values.into_iter().collect();
@@ -29,7 +30,8 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// Formats as `12.3 (11.9–14.0)`, with as many decimal places as the precision of the format.
+    /// Formats the value as `12.3 (11.9–14.0)`: the median, the minimum and the maximum. The
+    /// precision of the format is the number of decimal places.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);
         let Self { least, median, greatest } = self;

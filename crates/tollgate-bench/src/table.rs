@@ -1,9 +1,9 @@
-//! Tables of figures, in the form of the documentation.
+//! Tables of measured numbers, in the form in which the documentation contains them.
 
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Creates a Markdown table without rows: the first `words` columns contain text, and the other
-/// columns contain figures.
+/// Creates a Markdown table without rows. The first `words` columns contain text. The other columns
+/// contain numbers.
 #[must_use]
 pub fn of_figures<const COLUMNS: usize>(header: [&str; COLUMNS], words: usize) -> Table {
     let mut table = Table::new();

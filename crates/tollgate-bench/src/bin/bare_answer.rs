@@ -1,5 +1,6 @@
-//! A server that answers every request in the same way, with the same libraries as Tollgate's HTTP
-//! listener. It shows the processor time of HTTP itself, which is the lower bound for a decision.
+//! A server that sends the same response to every request, with the same libraries as Tollgate's
+//! HTTP listener. Its processor time is that of HTTP itself, and therefore the lower bound for a
+//! decision over HTTP.
 //!
 //! `bare_answer ADDRESS`
 
@@ -41,7 +42,7 @@ async fn serve(stream: TcpStream) {
 }
 
 async fn answer(request: Request<Incoming>) -> Result<Response<Full<Bytes>>, Infallible> {
-    // An incomplete body ends its connection.
+    // If the body is incomplete, the connection ends with an error.
     let _ = request.into_body().collect().await;
     let mut answer = Response::new(Full::new(Bytes::from_static(ANSWER)));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));

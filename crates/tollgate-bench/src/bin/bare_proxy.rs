@@ -1,5 +1,5 @@
-//! A reverse proxy that only forwards, with the same libraries and settings as Tollgate's proxy. It
-//! is the baseline for the processor time of Tollgate's limits and checks.
+//! A reverse proxy that only forwards requests, with the same libraries and settings as Tollgate's
+//! proxy. The difference to Tollgate's proxy is the processor time of limits and checks.
 //!
 //! `bare_proxy ADDRESS UPSTREAM`
 
@@ -19,7 +19,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 
-/// How long a connection to the upstream may be idle.
+/// The time after which an idle connection to the upstream is closed.
 const IDLE: Duration = Duration::from_secs(60);
 
 type Upstream = Client<HttpConnector, Incoming>;

@@ -24,7 +24,8 @@ use tollgate::store::Memory;
 use tollgate::{Limiter, StoreError};
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
-/// The number of decisions before the count begins, and the number of counted decisions.
+/// The number of decisions before the count begins. [`COUNTED`] is the number of decisions after
+/// that, which are counted.
 const WARM: usize = 1_000;
 const COUNTED: usize = 10_000;
 /// The function whose instructions are counted, including the instructions of the functions that it
@@ -41,7 +42,7 @@ struct Arguments {
     run: Option<Case>,
 }
 
-/// The header fields of a request.
+/// Header fields: pairs of a name and a value.
 struct Fields(&'static [(&'static str, &'static [u8])]);
 
 static USER: Fields = Fields(&[
@@ -62,7 +63,7 @@ impl Headers for Fields {
     }
 }
 
-/// A request, and the limits that it is charged for.
+/// The kind of request that is decided, and the number of limits on which it is charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Case {
     Stranger,
@@ -152,7 +153,7 @@ fn run(case: Case) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The memory that each decision uses again after the one before.
+/// The memory that a decision reuses from the decision before it.
 #[derive(Default)]
 struct Room {
     plan: PlainPlan,
@@ -160,7 +161,7 @@ struct Room {
     lines: HeaderLines,
 }
 
-/// Returns the policy with quotas that no case uses up.
+/// Returns GitHub's policy with larger quotas, which no case uses up.
 fn generous() -> String {
     POLICY
         .replace("quota: 60,", "quota: 60_000,")
@@ -171,7 +172,8 @@ fn generous() -> String {
         .replace("quota: 5_000,", "quota: 5_000_000,")
 }
 
-/// Makes a decision, from the attributes of a request to the header fields of its response.
+/// Makes one decision: plans the request, charges its limits, and writes the header fields of its
+/// response. Only the instructions of this function are counted.
 #[inline(never)]
 fn counted_decision(
     limiter: &Limiter<Memory>,
@@ -193,8 +195,8 @@ fn decide(limiter: &Limiter<Memory>, attributes: &RequestAttributes<'_>, room: &
     black_box(lines.as_str());
 }
 
-/// Releases the permit of a request, and checks that the request was admitted. These instructions
-/// are not counted.
+/// Releases the permit of a request, and checks that the request was admitted. The instructions of
+/// this function are not counted.
 fn end(limiter: &Limiter<Memory>, room: &Room) -> Result<(), StoreError> {
     assert!(room.answer.evaluation().is_admitted(), "no quota is used up");
     let Some(receipt) = room.answer.receipt(room.plan.charges()) else { return Ok(()) };

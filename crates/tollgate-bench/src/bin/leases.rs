@@ -56,7 +56,7 @@ async fn compare(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let nodes = Nodes::start(&tollgate, &flags.redis_server, count, flags.decisions).await;
     let mut nodes = nodes.map_err(|error| error.to_string())?;
     let mut measured: [Vec<Round>; CASES.len()] = Default::default();
-    // The first round opens the connections and is not counted.
+    // The first round also opens the connections, and so its results are dropped.
     for round in 0..=flags.rounds.max(1) {
         eprintln!("round {round} of {}", flags.rounds);
         for (case, rounds) in CASES.iter().zip(&mut measured) {

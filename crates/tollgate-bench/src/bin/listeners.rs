@@ -127,7 +127,7 @@ async fn instructions(
     Ok(counted)
 }
 
-/// Returns the versions and the machine that the numbers apply to.
+/// Returns the versions of the programs and the machine with which the numbers were measured.
 fn setting(programs: &Programs) -> Result<String, Box<dyn Error>> {
     let version = |program: &Path| -> Result<String, Box<dyn Error>> {
         let told = Command::new(program).arg("--version").output()?.stdout;

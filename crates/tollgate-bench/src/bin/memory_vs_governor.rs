@@ -14,11 +14,12 @@ use tollgate_bench::draw;
 use tollgate_bench::report::Report;
 use tollgate_bench::rounds::compare;
 
-/// An allocator that counts the allocated bytes, without the allocator's own overhead.
+/// An allocator that counts the bytes that the program requests. It does not count the overhead of
+/// the system's allocator.
 #[global_allocator]
 static ALLOCATOR: Cap<System> = Cap::new(System, usize::MAX);
 
-/// The decisions of one thread in one round.
+/// The number of decisions that one thread makes in one round.
 const DECISIONS: usize = 1_000_000;
 
 /// Compares the memory store with governor's keyed limiter.
@@ -63,7 +64,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the contenders, without any charges. The first one is the baseline.
+/// Returns the contenders, none of which has made a charge. The first one is the baseline.
 fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, Box<dyn Error>> {
     Ok(vec![
         Box::new(Governor::new(allowance)),
@@ -75,7 +76,7 @@ fn contenders(allowance: Allowance) -> Result<Vec<Box<dyn Contender>>, Box<dyn E
     ])
 }
 
-/// Returns the bytes that `work` leaves allocated.
+/// Returns the number of bytes that `work` allocates and does not release.
 fn allocated_by(work: impl FnOnce()) -> usize {
     let before = ALLOCATOR.allocated();
     work();

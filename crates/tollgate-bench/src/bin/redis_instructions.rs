@@ -27,12 +27,13 @@ use tollgate_bench::redis_store::cell::throttle;
 use tollgate_bench::redis_store::two_keys::SCRIPT;
 use tollgate_redis::{Keys, Redis, RuntimeChoice};
 
-/// The number of subjects. All their windows are open before anything is counted.
+/// The number of subjects. The windows of all subjects are open before the count begins.
 const SUBJECTS: u64 = 500;
 /// The quota of each limit. It is larger than the number of charged units.
 const QUOTA: u64 = 1_000_000;
 const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
-/// The most attempts to connect to a starting server, and the pause between them.
+/// The largest number of attempts to connect to a server that is starting. [`PAUSE`] is the pause
+/// between two attempts.
 const ATTEMPTS: usize = 1_000;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -64,7 +65,7 @@ struct Arguments {
     profile: Option<PathBuf>,
 }
 
-/// The kind of decision, and the number of decisions in one call.
+/// A case: the limits of a decision, and the numbers of decisions in one call that are measured.
 struct Case {
     name: &'static str,
     limits: Vec<Limit>,
@@ -87,7 +88,7 @@ enum Contender {
 }
 
 impl Contender {
-    /// Returns whether the contender can decide on the limits of `case`.
+    /// Returns whether the contender supports the limits of `case`.
     fn has(self, case: &Case, arguments: &Arguments) -> bool {
         match self {
             Self::TwoKeys => {
@@ -101,7 +102,8 @@ impl Contender {
         }
     }
 
-    /// Returns the form in which the step runs, or `None` for a contender that is not Tollgate.
+    /// Returns the form of the step that the contender uses. Returns `None` for a contender that is
+    /// not Tollgate.
     fn form(self) -> Option<RuntimeChoice> {
         match self {
             Self::TwoKeys | Self::RedisCell => None,
@@ -112,7 +114,8 @@ impl Contender {
     }
 }
 
-/// A hash for names. It needs no key, because only this machine sees the names.
+/// A hash for the names of subjects. It needs no secret key, because the names do not leave this
+/// machine.
 struct Plain;
 
 impl KeyedHash for Plain {
@@ -176,7 +179,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Returns the number of instructions of a server for `decisions` decisions and for its shutdown.
+/// Returns the number of instructions that a server needs for `decisions` decisions and for its
+/// shutdown.
 async fn run(
     arguments: &Arguments,
     case: &Case,
@@ -194,8 +198,8 @@ async fn run(
     match contender.form() {
         Some(choice) => {
             let store = Redis::new(connection.clone(), Keys::new(Plain), choice).await?;
-            // Charge in each of sixty blocks, so that all blocks of a sliding window are in use and
-            // every window is open.
+            // Charges in each of sixty blocks. After that, all blocks of a sliding window are in
+            // use, and every window is open.
             for block in 0..60 {
                 let now = Timestamp::from_millis(NOW.as_millis() + block * 60_000);
                 decide(&store, case, now, 100, SUBJECTS as usize).await?;
@@ -227,7 +231,8 @@ async fn run(
     collected.ok_or_else(|| format!("valgrind printed no number: {told}").into())
 }
 
-/// Returns the call of the two-key script for one subject, with the keys of all limits.
+/// Returns the command that calls the two-key script for one subject, with the two keys of each
+/// limit.
 fn two_keys(script: &Script, case: &Case, subject: usize) -> Cmd {
     let mut command = redis::cmd("EVALSHA");
     command.arg(script.get_hash()).arg(2 * case.limits.len());
@@ -244,8 +249,8 @@ fn two_keys(script: &Script, case: &Case, subject: usize) -> Cmd {
     command
 }
 
-/// Sends `decisions` commands. Each write contains `call` commands, as with a client that has
-/// `call` concurrent callers.
+/// Sends `decisions` commands in groups of `call` commands. Each group is one write, as by a client
+/// with `call` concurrent callers.
 async fn send(
     connection: &mut MultiplexedConnection,
     command: impl Fn(usize) -> Cmd,

@@ -75,7 +75,7 @@ async fn compare(
     Ok(())
 }
 
-/// Returns the versions and the machine that the numbers apply to.
+/// Returns the versions of the programs and the machine with which the numbers were measured.
 async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
     let version = contest.two_keys.server_version().await?;
     let processors = thread::available_parallelism()?;

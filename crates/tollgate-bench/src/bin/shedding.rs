@@ -70,7 +70,8 @@ async fn run(tollgate: &Path, mode: &str) -> Result<Vec<Sent>, Box<dyn Error>> {
     let proxy = Server::start(|port| {
         let mut command = Command::new(tollgate);
         command.args(["proxy", "--listen", &format!("127.0.0.1:{port}")]);
-        // All clients of this measurement come from one address.
+        // All clients of this measurement have the same address, so the bound for one address is
+        // switched off.
         command.args(["--max-connections-per-address", "0"]);
         command.args(["--upstream", &format!("http://{}", upstream.address())]);
         command.arg("--policy").arg(&file);

@@ -1,6 +1,6 @@
-//! The cases: a limit that the store decides, and a leased limit.
+//! The cases of the benchmark: limits that the store decides, and leased limits.
 
-/// A limit that is charged.
+/// A limit that the benchmark charges.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The name in the report.
@@ -9,20 +9,20 @@ pub struct Case {
     pub limit: &'static str,
     /// The mode of the limit.
     pub mode: &'static str,
-    /// Whether the limit admits all charges or half of them.
+    /// The share of the charges that the limit admits.
     pub room: Room,
 }
 
-/// Whether a limit admits all charges or half of them.
+/// The share of the charges that a limit admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
-    /// All charges. The quota is far from used up.
+    /// All charges are admitted. The quota is far larger than the number of charges.
     Enough,
-    /// Half of the charges.
+    /// Half of the charges are admitted.
     Half,
 }
 
-/// All cases. Each exact limit is followed by its leased counterpart.
+/// All cases. The case of an exact limit is followed by the same case with a leased limit.
 pub const CASES: [Case; 4] = [
     Case { name: "far from the limit", limit: "far-exact", mode: "exact", room: Room::Enough },
     Case { name: "", limit: "far-leased", mode: "leased", room: Room::Enough },
@@ -31,7 +31,7 @@ pub const CASES: [Case; 4] = [
 ];
 
 impl Case {
-    /// Returns the quota of the limit, for `scale` charges in a round.
+    /// Returns the quota of the limit. A round makes `scale` charges.
     #[must_use]
     pub const fn quota(&self, scale: u64) -> u64 {
         match self.room {

@@ -1,4 +1,4 @@
-//! The processes: one Redis, and nodes of `tollgate serve`.
+//! The processes of the benchmark: one Redis server, and nodes of `tollgate serve`.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::listeners::wire::DIMENSION;
 use crate::redis_store::server::Server as Redis;
 use crate::server::Server;
 
-/// A Redis server with its nodes.
+/// A Redis server, with the nodes that use it.
 #[derive(Debug)]
 pub struct Nodes {
     redis: Redis,
@@ -31,12 +31,13 @@ pub struct Spent {
     pub nodes: Duration,
     /// The processor time of Redis.
     pub redis: Duration,
-    /// The number of calls of the deciding function. Each call contains one charge or a batch.
+    /// The number of calls of the step in Redis. Each call decides one charge or a batch of
+    /// charges.
     pub calls: u64,
 }
 
 impl Nodes {
-    /// Starts `count` nodes. The policy of each node states this number of nodes.
+    /// Starts a Redis server and `count` nodes. The policy of each node has `nodes: count`.
     ///
     /// # Errors
     /// If a program is missing or does not start.
@@ -63,13 +64,14 @@ impl Nodes {
         Ok(Self { redis, asked, nodes, _directory: directory })
     }
 
-    /// Returns the nodes.
+    /// Returns the processes of the nodes.
     #[must_use]
     pub fn all(&self) -> &[Server] {
         &self.nodes
     }
 
-    /// Returns the processor time of the nodes and of Redis, and the calls of Redis, so far.
+    /// Returns the processor time that the nodes and Redis have used so far, and the number of
+    /// calls that Redis has executed.
     ///
     /// # Errors
     /// If the kernel does not provide the processor time, or Redis does not provide the number of
@@ -86,7 +88,7 @@ impl Nodes {
 }
 
 impl Spent {
-    /// Returns the resources used since `before`.
+    /// Returns the resources that were used after `before` was measured.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
         Self {
@@ -97,7 +99,8 @@ impl Spent {
     }
 }
 
-/// Returns the policy of `count` nodes with the Redis at `url`, with a limit for each case.
+/// Returns the policy of the nodes, which has a limit for each case. `count` is the number of
+/// nodes, `url` is the URL of the Redis server, and `scale` is the number of charges in a round.
 #[must_use]
 pub fn policy(url: &str, count: usize, scale: u64) -> String {
     let limit = |case: &Case| {
@@ -116,7 +119,8 @@ pub fn policy(url: &str, count: usize, scale: u64) -> String {
     )
 }
 
-/// Returns how often functions and scripts were called, from Redis' command statistics.
+/// Returns how often functions and scripts were called. `told` is the output of Redis'
+/// `INFO commandstats`.
 fn calls(told: &str) -> u64 {
     let steps = ["cmdstat_fcall:calls=", "cmdstat_evalsha:calls=", "cmdstat_eval:calls="];
     let count = |line: &str| -> Option<u64> {

@@ -1,4 +1,5 @@
-//! A table in which each exact limit is followed by its leased counterpart.
+//! The report: a table in which the row of each exact limit is followed by the row of the same
+//! limit in leased mode.
 
 use std::time::Duration;
 
@@ -20,13 +21,14 @@ const HEADER: [&str; 8] = [
     "admitted",
 ];
 
-/// Returns the table of the measured rounds. `measured` has the order of [`CASES`], in which an
-/// exact limit precedes its leased counterpart.
+/// Returns the table of the measured rounds. `measured` has the rounds of each case, in the order
+/// of [`CASES`]. In that order, an exact limit precedes the leased limit with which it is compared.
 #[must_use]
 pub fn table(measured: &[Vec<Round>; CASES.len()]) -> Table {
     let mut table = table::of_figures(HEADER, 2);
     for (index, (case, rounds)) in CASES.iter().zip(measured).enumerate() {
-        // Every second case, beginning with the first, is exact.
+        // The cases with an even index are exact limits. A leased limit is compared with the case
+        // before it.
         table.add_row(row(case, rounds, &measured[index / 2 * 2]));
     }
     table

@@ -1,4 +1,4 @@
-//! The measurement of one case, which is charged through all nodes at the same time.
+//! Measures one case. All nodes are charged at the same time.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -10,7 +10,7 @@ use super::nodes::{Nodes, Spent};
 use crate::listeners::load::{Load, LoadError};
 use crate::listeners::wire::Wire;
 
-/// The number of connections to each node, and the number of pending commands of each connection.
+/// The number of connections to each node. Each connection has [`IN_FLIGHT`] pending commands.
 const CONNECTIONS: usize = 16;
 const IN_FLIGHT: usize = 16;
 
@@ -28,11 +28,11 @@ pub struct Round {
 }
 
 impl Case {
-    /// Charges a new subject `scale` times, through all nodes at once.
+    /// Charges a new subject `scale` times, through all nodes at the same time.
     ///
     /// # Errors
     /// If a connection breaks, an answer is invalid, or the number of admitted charges is not the
-    /// one that the limit permits.
+    /// number that the limit permits.
     pub async fn round(
         &self,
         nodes: &mut Nodes,

@@ -1,4 +1,5 @@
-//! The cases: a listener, its load, and the two contenders.
+//! The cases of the benchmark. A case has a listener, its load, and two contenders that are
+//! compared: usually Tollgate and a peer.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -13,21 +14,22 @@ use crate::server::Server;
 /// The number of subjects, which are uniformly distributed.
 const SUBJECTS: u32 = 100_000;
 
-/// A listener with two contenders.
+/// A listener of Tollgate that is compared with a peer.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     /// The name of the case.
     pub name: &'static str,
     /// The number of connections.
     pub connections: usize,
-    /// The pending requests of each connection.
+    /// The number of requests that are pending on each connection at a time.
     pub in_flight: usize,
-    /// The contender that is measured.
+    /// The contender that is measured: Tollgate, or [`Contender::BareAnswer`] in the case that
+    /// shows the lower bound.
     pub ours: Contender,
-    /// The contender to compare with.
+    /// The peer that is measured for comparison.
     pub peer: Contender,
-    /// The goal for the processor time, as a fraction of the peer's processor time. `None` for a
-    /// case that only shows the lower bound.
+    /// The largest accepted processor time, as a fraction of the peer's processor time. `None` for
+    /// a case that only shows the lower bound.
     pub aim: Option<f64>,
 }
 
@@ -139,52 +141,52 @@ pub const CASES: [Case; 13] = [
     },
 ];
 
-/// The size of a run.
+/// The number of rounds and decisions in a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
-    /// The number of rounds of each contender.
+    /// The number of rounds in which each contender is measured.
     pub rounds: usize,
     /// The number of decisions in a round.
     pub decisions: usize,
 }
 
 impl Scale {
-    /// The size for the documentation.
+    /// The scale with which the numbers in the documentation are measured.
     pub const FULL: Self = Self { rounds: 9, decisions: 50_000 };
-    /// A small size, to check that the measurement works.
+    /// A small scale, to check that the measurement works.
     pub const QUICK: Self = Self { rounds: 1, decisions: 400 };
 }
 
-/// The result of one server in one round.
+/// The result of one contender in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
     /// The number of answered requests.
     pub decisions: usize,
     /// The time from the first request to the last answer.
     pub wall: Duration,
-    /// The processor time of the server during that time.
+    /// The processor time that the server used from the first request to the last answer.
     pub server: Duration,
 }
 
-/// The rounds of both contenders of a case.
+/// The results of both contenders of a case, by round.
 #[derive(Debug, Default)]
 pub struct Measured {
-    /// The rounds of Tollgate.
+    /// The results of [`Case::ours`].
     pub ours: Vec<Round>,
-    /// The rounds of the peer.
+    /// The results of [`Case::peer`].
     pub peer: Vec<Round>,
 }
 
 impl Case {
-    /// Measures Tollgate and its peer in turns.
+    /// Measures both contenders of the case alternately.
     ///
     /// # Errors
     /// If a server cannot be started or called, or refuses a request that it should admit.
     pub async fn measure(&self, programs: &Programs, scale: Scale) -> Result<Measured, LoadError> {
         let start = |who: Contender| Server::start(|port| who.command(programs, port));
         let (ours, peer) = (start(self.ours)?, start(self.peer)?);
-        // A round that is not measured, because no bucket exists yet and every buffer is still
-        // small.
+        // The first round is not measured: the buckets of its subjects do not exist yet, and the
+        // buffers still have to grow.
         let warm = self.subjects(usize::MAX, scale.decisions);
         self.round(self.ours, &ours, &warm).await?;
         self.round(self.peer, &peer, &warm).await?;
@@ -197,16 +199,16 @@ impl Case {
         Ok(measured)
     }
 
-    /// Returns `count` subjects for a round. They are the same for both contenders.
+    /// Returns `count` subjects for a round. Both contenders use the same subjects.
     #[must_use]
     pub fn subjects(&self, round: usize, count: usize) -> Arc<[u32]> {
         draw::uniform(SUBJECTS, count, round as u64).into()
     }
 
-    /// Sends a request for each of `subjects` to `who`, which listens at `address`.
+    /// Sends a request for each of `subjects` to the contender `who`, which listens at `address`.
     ///
     /// # Errors
-    /// As for [`Load::run`], and if a request is refused.
+    /// As for [`Load::run`]. Also returns an error if a request is refused.
     pub async fn ask(
         &self,
         who: Contender,

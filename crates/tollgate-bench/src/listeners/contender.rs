@@ -1,4 +1,5 @@
-//! The contenders, with the command that starts each contender, and its requests.
+//! The contenders: the servers that are measured. Each has a command that starts it, and its
+//! requests.
 
 use std::fmt;
 use std::fs;
@@ -9,13 +10,13 @@ use std::process::Command;
 use super::upstream::Upstream;
 use super::wire::{BURST, COUNT, Envoy, GrpcCall, HttpCall, JsonCall, Throttle, Wire, encoded};
 
-/// One server with one listener.
+/// A server with one listener that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contender {
     /// Tollgate over HTTP with JSON.
     TollgateHttp,
-    /// Tollgate over HTTP with minimal responses. Like the peer's responses, they have no receipts
-    /// and no rate limit header fields.
+    /// Tollgate over HTTP with minimal responses. Like the responses of throttlecrab-server, they
+    /// have no receipts and no rate limit header fields.
     TollgateHttpMinimal,
     /// Tollgate over HTTP/2 with JSON.
     TollgateHttp2,
@@ -33,7 +34,7 @@ pub enum Contender {
     ThrottlecrabGrpc,
     /// throttlecrab-server over the Redis protocol.
     ThrottlecrabResp,
-    /// A server without decisions, with the same libraries as Tollgate's HTTP listener.
+    /// A server that makes no decisions, with the same libraries as Tollgate's HTTP listener.
     BareAnswer,
     /// A proxy that only forwards, with the same libraries as Tollgate's proxy.
     BareProxy,
@@ -43,7 +44,7 @@ pub enum Contender {
     Haproxy,
 }
 
-/// The paths of the programs and of their input.
+/// The programs that are measured, and the files and addresses that they need.
 #[derive(Debug)]
 pub struct Programs {
     /// The `tollgate` binary.
@@ -54,9 +55,9 @@ pub struct Programs {
     pub bare_answer: PathBuf,
     /// The `bare_proxy` binary of this crate.
     pub bare_proxy: PathBuf,
-    /// The file that contains the text of [`policy`].
+    /// The policy file, with the text that [`policy`] returns.
     pub policy: PathBuf,
-    /// The upstream of the proxies.
+    /// The address of the upstream to which the proxies forward.
     pub upstream: SocketAddr,
     /// The folder for the configuration files of nginx and HAProxy.
     pub directory: PathBuf,
@@ -208,16 +209,16 @@ fn throttlecrab(program: &Path, listener: &str, port: u16) -> Command {
     command
 }
 
-/// Writes a configuration file and returns its path. An error is not returned, because a program
-/// without its file does not start, and its output contains the reason.
+/// Writes a configuration file and returns its path. An error of the write is not returned: without
+/// its file, the program does not start, and its output contains the reason.
 fn configuration(programs: &Programs, name: &str, port: u16, text: &str) -> PathBuf {
     let path = programs.directory.join(format!("{name}-{port}.conf"));
     let _ = fs::write(&path, text);
     path
 }
 
-/// Returns nginx's configuration: one process, kept connections to the upstream, the usual
-/// forwarding fields, and a limit for each `x-user` that is never reached.
+/// Returns nginx's configuration: one process, persistent connections to the upstream, the usual
+/// forwarding fields, and a limit for each value of `x-user` that is never reached.
 fn nginx(address: &str, upstream: SocketAddr, directory: &Path) -> String {
     let directory = directory.display();
     let temporary: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
@@ -238,8 +239,8 @@ fn nginx(address: &str, upstream: SocketAddr, directory: &Path) -> String {
     )
 }
 
-/// Returns HAProxy's configuration: kept connections to the upstream, the client's address as a
-/// forwarding field, and a limit for each `x-user` that is never reached.
+/// Returns HAProxy's configuration: persistent connections to the upstream, the client's address as
+/// a forwarding field, and a limit for each value of `x-user` that is never reached.
 fn haproxy(address: &str, upstream: SocketAddr) -> String {
     format!(
         "defaults\n  mode http\n  timeout client 60s\n  timeout server 60s\n  timeout connect 5s\n\

@@ -1,5 +1,5 @@
-//! The number of instructions of a server for a decision, counted by valgrind. Other programs on
-//! the machine do not affect the number. Kernel instructions are not included.
+//! Counts the instructions of a server for a decision with valgrind. Other programs on the machine
+//! do not affect the number. Kernel instructions are not included.
 
 use std::ffi::OsString;
 use std::process::Command;
@@ -9,19 +9,20 @@ use super::contender::{Contender, Programs};
 use super::load::LoadError;
 use crate::server::Server;
 
-/// The number of decisions before the count begins, the number of decisions that both runs make,
-/// and the number of decisions that only the longer run makes.
+/// The number of decisions before the count begins. After that, both runs make [`WARM`] decisions,
+/// and the longer run makes [`COUNTED`] further decisions.
 const FIRST: usize = 200;
 const WARM: usize = 2_000;
 const COUNTED: usize = 4_000;
 
-/// Returns the number of instructions of `who` for one decision of `case`. It is the difference of
-/// two runs, so the connections and the shutdown cancel out. Writes callgrind's profile of the
-/// longer run to `profile`. The profile does not include the start of the server, in which the
-/// calibration of clocks takes a varying number of instructions.
+/// Returns the number of instructions of the contender `who` for one decision of `case`. The number
+/// is computed from the difference of two runs of different length, which excludes the connections
+/// and the shutdown. The function writes callgrind's profile of the longer run to `profile`. The
+/// profile excludes the start of the server, because the calibration of clocks takes a varying
+/// number of instructions.
 ///
 /// # Errors
-/// If valgrind is missing, or the server fails under it.
+/// If valgrind is missing, or the server fails under valgrind.
 pub async fn per_decision(
     case: &Case,
     who: Contender,
@@ -41,7 +42,8 @@ async fn run(
     decisions: usize,
 ) -> Result<u64, LoadError> {
     let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
-    // A server listens before its start is complete. After its first answer, the start is complete.
+    // A server can listen before its start is complete. The start is complete when it has answered
+    // a request.
     case.ask(who, server.address(), &case.subjects(1, FIRST)).await?;
     forget_the_start(&server)?;
     case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
@@ -58,7 +60,7 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
     valgrind
 }
 
-/// Resets callgrind's count of instructions, to exclude the start of the server.
+/// Sets callgrind's count of instructions to zero, to exclude the start of the server.
 fn forget_the_start(server: &Server) -> Result<(), LoadError> {
     let id = server.id().to_string();
     let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;
@@ -70,7 +72,7 @@ fn forget_the_start(server: &Server) -> Result<(), LoadError> {
         .into())
 }
 
-/// Returns the number after `Collected :`.
+/// Returns the number after `Collected :` in valgrind's output.
 fn collected(told: &str) -> Option<u64> {
     let (_, rest) = told.rsplit_once("Collected :")?;
     rest.split_ascii_whitespace().next()?.parse().ok()

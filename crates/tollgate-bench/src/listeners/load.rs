@@ -16,23 +16,23 @@ use tokio::task::JoinSet;
 
 use super::wire::{Decision, Unreadable, Wire};
 
-/// The most bytes of one read.
+/// The largest number of bytes that are read at once.
 const READ: usize = 64 * 1024;
 
-/// The load of a server.
+/// The load that is sent to a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     /// The address of the server.
     pub address: SocketAddr,
-    /// The protocol and the requests.
+    /// The protocol, which also encodes the requests.
     pub wire: Wire,
     /// The number of connections.
     pub connections: usize,
-    /// The pending requests of each connection.
+    /// The number of requests that are pending on each connection at a time.
     pub in_flight: usize,
 }
 
-/// The error of a load.
+/// The error with which a load ends.
 pub type LoadError = Box<dyn Error + Send + Sync>;
 
 impl Load {
@@ -44,8 +44,8 @@ impl Load {
         let mut callers = JoinSet::new();
         for caller in 0..self.connections {
             let (load, subjects) = (*self, Arc::clone(subjects));
-            // The subjects are distributed in turns, so the numbers of requests of any two callers
-            // differ by at most one.
+            // The callers receive the subjects in turns. The numbers of requests of any two callers
+            // therefore differ by at most one.
             let own = (caller..subjects.len()).step_by(load.connections);
             let own: Vec<String> = own.map(|index| subject(subjects[index])).collect();
             match load.wire {
@@ -61,8 +61,8 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Sends as many requests as may be pending, and sends the next requests when all pending
-    /// requests are answered.
+    /// Sends requests in groups of as many as may be pending. Sends the next group when all
+    /// requests of the group before are answered.
     async fn converse(self, subjects: Vec<String>) -> Result<usize, LoadError> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -88,7 +88,8 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Keeps as many calls open on one connection as may be pending.
+    /// Sends requests over one HTTP/2 connection. As many calls as may be pending are open at a
+    /// time.
     async fn call(self, path: &str, subjects: Vec<String>) -> Result<usize, LoadError> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -118,7 +119,7 @@ impl Load {
     }
 }
 
-/// Returns the name of a subject, 17 bytes long.
+/// Returns the name of a subject. All names are 17 bytes long.
 fn subject(number: u32) -> String {
     format!("user:{number:012}")
 }

@@ -1,4 +1,5 @@
-//! A table of all listeners, with the two contenders of a case in consecutive rows.
+//! The report: a table of all listeners. The rows of the two contenders of a case follow each
+//! other.
 
 use std::fmt;
 
@@ -8,11 +9,12 @@ use super::case::{Case, Measured, Round};
 use crate::spread::Spread;
 use crate::table;
 
-/// The table of a run.
+/// The table of the measurements of a run.
 #[derive(Debug)]
 pub struct Report(Table);
 
-/// The number of instructions of a decision of Tollgate and of the peer, if they were counted.
+/// The numbers of instructions for one decision of Tollgate and of the peer. `None` if instructions
+/// were not counted.
 pub type Counted = Option<[u64; 2]>;
 
 const HEADER: [&str; 7] =
@@ -25,10 +27,10 @@ impl Report {
         Self(table::of_figures(HEADER, 2))
     }
 
-    /// Adds the results of both contenders of `case`.
+    /// Adds a row for each contender of `case`.
     pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
-        // Each ratio is taken within one round, in which one contender runs right after the other,
-        // so disturbances of both cancel out.
+        // Each ratio compares two measurements of one round. They are made directly after each
+        // other, so disturbances affect both and cancel out.
         let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
         let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
         let [ours, peer] = match counted {
@@ -68,7 +70,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns the processor seconds of the server for a million decisions, computed from `round`.
+/// Returns the processor time of the server for a million decisions, in seconds.
 fn seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions as f64
 }

@@ -1,4 +1,4 @@
-//! The upstream of the proxies: it answers every request with the same few bytes.
+//! The upstream of the proxies. It sends the same short response to every request.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -11,10 +11,10 @@ use tokio::task::JoinSet;
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
                         content-length: 15\r\n\r\n{\"passed\":true}";
 
-/// The most bytes of one read, more than any request of these benchmarks has.
+/// The largest number of bytes that are read at once. No request of these benchmarks is longer.
 const READ: usize = 16 * 1024;
 
-/// A server that serves until it is dropped.
+/// A server that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -51,7 +51,7 @@ impl Upstream {
     }
 }
 
-/// Answers requests without bodies, one after another.
+/// Answers the requests of one connection, one after another. The requests have no bodies.
 async fn answer(mut stream: TcpStream) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);

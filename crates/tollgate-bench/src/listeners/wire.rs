@@ -1,4 +1,4 @@
-//! The bytes on a connection: encoding of requests and parsing of answers.
+//! The protocols of the contenders: encodes requests and parses answers.
 
 mod charge;
 mod grpc;
@@ -11,70 +11,70 @@ use std::fmt;
 pub use charge::DIMENSION;
 pub use grpc::{Envoy, Throttle, encoded};
 
-/// The burst of every contender's token bucket. No run uses it up.
+/// The burst of the token bucket that every contender has. No run uses it up.
 pub const BURST: u32 = 1_000_000;
-/// The number of tokens that are added to the bucket in an hour.
+/// The number of tokens that arrive in the bucket per hour.
 pub const COUNT: u32 = 1_000_000;
 
 /// The protocol of a contender.
 #[derive(Clone, Copy, Debug)]
 pub enum Wire {
-    /// HTTP/1.1 with requests of this kind.
+    /// HTTP/1.1, with the requests that the value defines.
     Http(HttpCall),
-    /// JSON over HTTP/2 with requests of this kind.
+    /// JSON over HTTP/2, with the requests that the value defines.
     Http2(JsonCall),
-    /// gRPC with requests of this kind.
+    /// gRPC, with the requests that the value defines.
     Grpc(GrpcCall),
-    /// The Redis protocol, with `THROTTLE`.
+    /// The Redis protocol, with the command `THROTTLE`.
     Resp,
-    /// The Redis protocol, with `TG.CHARGE` on the limit of this name.
+    /// The Redis protocol, with the command `TG.CHARGE` on the limit of this name.
     Charge(&'static str),
 }
 
-/// A call over HTTP/1.1.
+/// The requests and the responses of a contender over HTTP/1.1.
 #[derive(Clone, Copy, Debug)]
 pub struct HttpCall {
-    /// Returns the complete request for a subject.
+    /// A function that returns the complete request for a subject.
     pub request: fn(&str) -> String,
-    /// A text that only the body of an admitting response contains.
+    /// A text that the body of a response contains if and only if the request is admitted.
     pub admitted: &'static str,
 }
 
-/// A call with a JSON document over HTTP/2.
+/// The requests and the responses of a contender with JSON over HTTP/2.
 #[derive(Clone, Copy, Debug)]
 pub struct JsonCall {
-    /// The path.
+    /// The path of the requests.
     pub path: &'static str,
-    /// Returns the document for a subject.
+    /// A function that returns the JSON document for a subject.
     pub body: fn(&str) -> String,
-    /// A text that only the body of an admitting response contains.
+    /// A text that the body of a response contains if and only if the request is admitted.
     pub admitted: &'static str,
 }
 
-/// A unary call of a service.
+/// The unary calls of a contender over gRPC.
 #[derive(Clone, Copy, Debug)]
 pub struct GrpcCall {
-    /// The path of the method.
+    /// The path of the gRPC method.
     pub path: &'static str,
-    /// Returns the encoded message for a subject.
+    /// A function that returns the encoded message for a subject.
     pub message: fn(&str) -> Vec<u8>,
 }
 
-/// An answer at the start of some bytes.
+/// An answer that was parsed from the start of the received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The length of the answer in bytes.
     pub length: usize,
-    /// Whether the subject is admitted.
+    /// Whether the request is admitted.
     pub decision: Decision,
 }
 
-/// Whether a subject is admitted.
+/// Whether a request is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
     /// The request is admitted.
     Admitted,
-    /// The request is refused. That is an error in these benchmarks.
+    /// The request is refused, which is an error in these benchmarks.
     Refused,
 }
 
@@ -84,7 +84,7 @@ pub struct Unreadable(String);
 
 impl Unreadable {
     pub(super) fn of(bytes: &[u8]) -> Self {
-        /// The most bytes of an answer that an error repeats.
+        /// The largest number of bytes of an answer that an error message contains.
         const MAX_SHOWN: usize = 400;
         Self(String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_SHOWN)]).into_owned())
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Unreadable {
 impl Error for Unreadable {}
 
 impl Wire {
-    /// Appends the request for `subject` to `out`. For gRPC and HTTP/2, appends only the body,
+    /// Appends the request for `subject` to `out`. For gRPC and HTTP/2, only the body is appended,
     /// because the connection adds the frames.
     pub fn write(&self, subject: &str, out: &mut Vec<u8>) {
         match self {
@@ -114,7 +114,7 @@ impl Wire {
     /// Parses the answer at the start of `bytes`. Returns `None` while the answer is incomplete.
     ///
     /// # Errors
-    /// [`Unreadable`] if the answer is an error, or does not fit the request.
+    /// [`Unreadable`] if the answer is an error, or is not valid for the request.
     pub fn read(&self, bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
         match self {
             Self::Http(call) => http::read(bytes, call.admitted),

@@ -1,5 +1,6 @@
-//! The cases: every number of callers, with one hot key and with many keys, on one limit and on
-//! four limits. The contenders take turns, so disturbances from other processes affect all of them.
+//! The cases of the benchmark. They differ in the number of callers, in the number of subjects (one
+//! hot key or many keys), and in the number of limits (one or four). The contenders are measured
+//! alternately, so disturbances by other processes affect all of them.
 
 use std::error::Error;
 use std::fmt;
@@ -15,14 +16,14 @@ use super::shard::Shard;
 use super::two_keys::TwoKeys;
 use crate::draw;
 
-/// The size of a run.
+/// The number of rounds, decisions and subjects in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Scale {
     /// The number of rounds in which each case is measured.
     pub rounds: usize,
-    /// The decisions of a round with one caller.
+    /// The number of decisions in a round with one caller.
     pub decisions_alone: usize,
-    /// The decisions of a round with many callers.
+    /// The number of decisions in a round with many callers.
     pub decisions: usize,
     /// The number of subjects in the cases with many subjects.
     pub subjects: u32,
@@ -31,7 +32,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// The size for measurements, in which every charge is admitted.
+    /// The scale for measurements. Every charge is admitted.
     pub const FULL: Self = Self {
         rounds: 11,
         decisions_alone: 10_000,
@@ -39,21 +40,21 @@ impl Scale {
         subjects: 100_000,
         quota: 500_000,
     };
-    /// A small size, to check that the measurement works. The hot keys use up their quota.
+    /// A small scale, to check that the measurement works. The hot keys use up their quota.
     pub const QUICK: Self =
         Self { rounds: 2, decisions_alone: 300, decisions: 1_000, subjects: 100, quota: 200 };
 }
 
-/// The subjects that are charged.
+/// Which subjects the callers of a case charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// One subject, which no earlier round charged.
+    /// One subject. Each round uses another one, which has not been charged before.
     Hot,
-    /// Many uniformly distributed subjects, whose windows are open.
+    /// Many subjects with the same probability. Their windows are open before the measurement.
     Many,
 }
 
-/// One case.
+/// One case of the benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Case {
     /// The number of concurrent callers.
@@ -79,34 +80,34 @@ impl Case {
     }
 }
 
-/// The results of the contenders in all rounds of one case.
+/// The results of all contenders in one case, by round.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// The rounds of the two-key script.
+    /// The results of the two-key script, by round.
     pub two_keys: Vec<Round>,
-    /// The rounds of redis-cell. Empty if redis-cell does not take part.
+    /// The results of redis-cell, by round. Empty if redis-cell is not measured.
     pub cell: Vec<Round>,
-    /// The rounds of each form of the store.
+    /// The results of each form of Tollgate's store, by round.
     pub tollgate: Vec<Vec<Round>>,
 }
 
-/// The contenders, on one server.
+/// The contenders of a run, with their servers.
 #[derive(Debug)]
 pub struct Contest {
     /// The server of all contenders except redis-cell.
     pub server: Server,
-    /// The script, called once for each decision.
+    /// The two-key script, which is called once for each decision.
     pub two_keys: Arc<TwoKeys>,
-    /// redis-cell with its own server, if redis-cell takes part.
+    /// redis-cell with a server of its own, if redis-cell is measured.
     pub cell: Option<Arc<Cell>>,
-    /// The store, in each form.
+    /// Tollgate's store in each form that is measured: with the function, and with the module.
     pub tollgate: Vec<Arc<Shard>>,
 }
 
-/// The forms of the store: the function, and the forms of the module if the server has loaded the
-/// module.
+/// The forms of Tollgate's store, with their names in the report. The first form uses the function.
+/// The others use the module, and are measured only if the server has loaded it.
 const FORMS: [(&str, RuntimeChoice); 3] = [
     ("tollgate", RuntimeChoice::Function),
     ("module", RuntimeChoice::Best),
@@ -114,9 +115,9 @@ const FORMS: [(&str, RuntimeChoice); 3] = [
 ];
 
 impl Contest {
-    /// Connects all contenders to `server`, with one connection each. The forms of the module are
-    /// included if `has_module`, and redis-cell is included if there is a server that has loaded
-    /// it.
+    /// Connects all contenders to `server`, with one connection each. If `has_module` is set, the
+    /// forms that use the module are included. If there is a server with redis-cell, redis-cell is
+    /// included.
     ///
     /// # Errors
     /// The error of the contender that could not connect.
@@ -139,7 +140,8 @@ impl Contest {
         Ok(Self { server, two_keys, cell, tollgate })
     }
 
-    /// Opens the windows of all subjects for all contenders, as after the first requests of a day.
+    /// Charges all subjects through all contenders once. After that, all windows are open, as after
+    /// the first requests of a day.
     ///
     /// # Errors
     /// The first error of a contender.
@@ -156,7 +158,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Measures `case`, which is number `number` of the run.
+    /// Measures `case`. Its number in the run is `number`.
     ///
     /// # Errors
     /// The first error of a contender, or an error if two contenders admitted different numbers of
@@ -172,7 +174,8 @@ impl Contest {
         let mut measured = Measured { case, two_keys, cell, tollgate };
         for round in 0..scale.rounds {
             let load = load(case, scale, number * scale.rounds + round);
-            // The two-key script runs first in every second round.
+            // In every second round, the two-key script is measured first. In the other rounds, it
+            // is measured last.
             if round % 2 == 0 {
                 measured.two_keys.push(run(&self.two_keys, &load, &self.server).await?);
             }
@@ -199,7 +202,7 @@ impl Contest {
     }
 }
 
-/// Returns the requests of round number `turn` of a run.
+/// Returns the requests of a round. The round has the number `turn` in the run.
 fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     let decisions = if case.callers == 1 { scale.decisions_alone } else { scale.decisions };
     let order = match case.keys {
@@ -209,8 +212,8 @@ fn load(case: Case, scale: &Scale, turn: usize) -> Load {
     Load { callers: case.callers, limits: case.limits, order: order.into() }
 }
 
-/// Checks that all contenders admitted the same number of requests. If the numbers differ, the
-/// contenders did not do the same work.
+/// Checks that all contenders admitted the same number of requests. If not, they did different
+/// work, and the comparison would have no meaning.
 fn check(measured: &Measured) -> Result<(), Disagreement> {
     let theirs = measured.two_keys.last().map(|round| round.admitted);
     let others = [&measured.cell].into_iter().chain(&measured.tollgate);
@@ -224,7 +227,7 @@ fn check(measured: &Measured) -> Result<(), Disagreement> {
     Ok(())
 }
 
-/// The error that the contenders admitted different numbers of requests.
+/// The error for contenders that admitted different numbers of requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disagreement {
     case: Case,

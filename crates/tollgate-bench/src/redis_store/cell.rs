@@ -1,5 +1,5 @@
-//! redis-cell, a module with one command for a token bucket, in a server of its own, because it
-//! registers the same command as the server module of Tollgate.
+//! redis-cell, a server module with one command for a token bucket. redis-cell needs a server of
+//! its own, because Tollgate's server module registers the same command.
 
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, Pipeline, RedisResult};
@@ -8,8 +8,8 @@ use super::contender::{Contender, ContenderError, LIMITS};
 use super::server::Server;
 use crate::contender::subject_name;
 
-/// redis-cell as a contender. It sends one `CL.THROTTLE` for each limit of a decision, over one
-/// multiplexed connection.
+/// redis-cell as a contender. For each limit of a decision, it sends one `CL.THROTTLE`. All
+/// commands use one multiplexed connection.
 #[derive(Debug)]
 pub struct Cell {
     /// The server that has loaded redis-cell.
@@ -31,7 +31,8 @@ impl Cell {
     }
 }
 
-/// Returns the command that charges one unit of a bucket with `quota` units in `seconds`.
+/// Returns the command that charges one unit of the token bucket `key`. In the bucket, `quota`
+/// tokens arrive in `seconds`.
 #[must_use]
 pub fn throttle(key: &str, quota: u64, seconds: u64) -> Cmd {
     let mut command = redis::cmd("CL.THROTTLE");

@@ -1,4 +1,5 @@
-//! Callers in a closed loop: each sends its next request after the answer to the previous one.
+//! Callers in a closed loop: each caller sends its next request after the answer to the previous
+//! one.
 
 use std::error::Error;
 use std::io;
@@ -12,27 +13,27 @@ use tokio::task::JoinSet;
 use super::contender::{Contender, ContenderError};
 use super::server::Server;
 
-/// The load of one round.
+/// The requests of one round.
 #[derive(Clone, Debug)]
 pub struct Load {
     /// The number of concurrent callers.
     pub callers: usize,
     /// The number of limits that each request charges.
     pub limits: usize,
-    /// The subject of each request, distributed to the callers in turns.
+    /// The subject of each request. The callers receive the requests in turns.
     pub order: Arc<[u32]>,
 }
 
-/// The result of one contender with one load.
+/// The result of one contender in one round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Round {
     /// The number of admitted requests.
     pub admitted: usize,
     /// The time from the first request to the last answer.
     pub wall: Duration,
-    /// The processor time of the server.
+    /// The processor time that the server used.
     pub server: Duration,
-    /// The processor time of this process: the contender's client and the callers.
+    /// The processor time that this process used, for the contender's client and the callers.
     pub client: Duration,
     /// The number of calls that were sent. Each call contains one or more decisions.
     pub calls: u64,
@@ -47,20 +48,21 @@ impl Round {
         self.latencies.len()
     }
 
-    /// Returns the latency that `per_mille` of each 1,000 decisions did not exceed.
+    /// Returns a percentile of the latencies: `per_mille` of each 1,000 decisions took at most this
+    /// time.
     #[must_use]
     pub fn percentile(&self, per_mille: usize) -> Duration {
-        // The nearest rank: the smallest value for which at least `per_mille` of each 1,000 values
-        // are not greater.
+        // The percentile by the nearest rank: the smallest latency that at least `per_mille` of
+        // each 1,000 latencies do not exceed.
         let rank = (self.latencies.len() * per_mille).div_ceil(1_000);
         self.latencies.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
-/// Runs `load` on `server` with `contender`.
+/// Runs `load` with `contender`, and measures `server`.
 ///
 /// # Errors
-/// The first error of the contender, or if processor time cannot be read.
+/// The first error of the contender, or an error if the processor time cannot be read.
 pub async fn run<C: Contender>(
     contender: &Arc<C>,
     load: &Load,
@@ -110,7 +112,7 @@ impl Spent {
     }
 }
 
-/// The results of one caller.
+/// The answers that one caller received, with their latencies.
 struct Answers {
     admitted: usize,
     latencies: Vec<Duration>,
@@ -124,7 +126,7 @@ async fn call<C: Contender>(
 ) -> Result<Answers, ContenderError> {
     let latencies = Vec::with_capacity(load.order.len().div_ceil(load.callers));
     let mut answers = Answers { admitted: 0, latencies };
-    // An error means that the run was aborted, and this caller ends too.
+    // `wait_for` fails only if the run was aborted. In that case this caller ends too.
     let _ = started.wait_for(|started| *started).await;
     for &subject in load.order.iter().skip(caller).step_by(load.callers) {
         let asked = Instant::now();

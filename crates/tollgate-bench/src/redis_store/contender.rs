@@ -1,4 +1,4 @@
-//! The contenders, and their limits.
+//! The contenders: the rate limiters that are compared, with their limits.
 
 use std::fmt;
 use std::future::Future;
@@ -7,13 +7,13 @@ use redis::RedisError;
 use tollgate::model::algo::{Anchor, FixedWindow};
 use tollgate::model::{Algorithm, Limit, LimitError, Millis, StoreError};
 
-/// A rate limiter with its state in Redis, called by many callers concurrently.
+/// A rate limiter with its state in Redis. Many callers use it concurrently.
 pub trait Contender: Send + Sync + 'static {
-    /// Returns the name in the report.
+    /// Returns the name of the rate limiter in the report.
     fn name(&self) -> &'static str;
 
-    /// Reads the clock and charges one unit on the first `limits` limits of `subject`. Returns
-    /// whether all of these limits admitted the request.
+    /// Reads the clock, and charges one unit on each of the first `limits` limits of `subject`.
+    /// Returns whether all these limits admitted the request.
     fn decide(
         &self,
         subject: u32,
@@ -25,12 +25,12 @@ pub trait Contender: Send + Sync + 'static {
     fn calls(&self) -> Option<u64>;
 }
 
-/// The name of each limit, and the length of its window in hours. The windows are fixed windows and
-/// longer than any run, so all contenders admit the same number of requests regardless of their
-/// speed.
+/// The name of each limit, and the length of its window in hours. The limits are fixed windows that
+/// are longer than any run. The number of admitted requests therefore does not depend on the speed
+/// of a contender.
 pub const LIMITS: [(&str, u64); 4] = [("core", 24), ("burst", 48), ("daily", 72), ("weekly", 168)];
 
-/// Returns [`LIMITS`] with `quota` units each, for the store.
+/// Returns the limits in [`LIMITS`] for Tollgate's store. Each has the quota `quota`.
 ///
 /// # Errors
 /// [`LimitError`] if the quota is invalid.
@@ -43,8 +43,8 @@ pub fn limits(quota: u64) -> Result<Vec<Limit>, LimitError> {
     LIMITS.into_iter().map(limit).collect()
 }
 
-/// The reason why a contender did not decide. Such an error ends the run, because a benchmark with
-/// errors is meaningless.
+/// The reason why a contender made no decision. Such an error ends the run, because the times of a
+/// run with errors have no meaning.
 #[derive(Debug)]
 pub enum ContenderError {
     /// The two-key script or redis-cell failed.

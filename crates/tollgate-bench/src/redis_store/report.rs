@@ -1,4 +1,4 @@
-//! A table of all measurements, with the contenders of a case in consecutive rows.
+//! The report: a table of all measurements. The rows of the contenders of a case follow each other.
 
 use std::fmt;
 
@@ -12,13 +12,14 @@ use crate::table;
 /// The style of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
-    /// For a terminal, with the minimum and the maximum of the rounds next to each median.
+    /// For a terminal. Each median has the minimum and the maximum of the rounds next to it.
     Terminal,
-    /// For the documentation: medians, and the spread only for the figures with a goal.
+    /// For the documentation. The table contains medians. Only numbers for which there is a goal
+    /// also have the minimum and the maximum.
     Markdown,
 }
 
-/// The table of a run.
+/// The table of the measurements of a run.
 #[derive(Debug)]
 pub struct Report {
     table: Table,
@@ -64,8 +65,8 @@ impl Report {
             Keys::Many => "many keys",
         };
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
-        // Each ratio is taken within one round, in which one contender runs right after the other,
-        // so disturbances of both cancel out.
+        // Each ratio compares two measurements of one round. They are made directly after each
+        // other, so disturbances affect both and cancel out.
         let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
         let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
@@ -108,12 +109,12 @@ fn decisions_a_call(round: &Round) -> f64 {
     round.decisions() as f64 / round.calls as f64
 }
 
-/// Returns the processor seconds of the server for a million decisions, computed from `round`.
+/// Returns the processor time of the server for a million decisions, in seconds.
 fn server_seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions() as f64
 }
 
-/// Returns the processor seconds of this process for a million decisions, computed from `round`.
+/// Returns the processor time of this process for a million decisions, in seconds.
 fn client_seconds(round: &Round) -> f64 {
     round.client.as_secs_f64() * 1e6 / round.decisions() as f64
 }

@@ -1,4 +1,5 @@
-//! A Redis server for the benchmark: it stores nothing on disk, and ends when its value is dropped.
+//! A Redis server for the benchmark. It stores nothing on disk. Its process ends when the
+//! [`Server`] is dropped.
 
 use std::ffi::OsStr;
 use std::io::{self, Error, ErrorKind};
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::server;
 
-/// A running server.
+/// A Redis server that is running.
 #[derive(Debug)]
 pub struct Server {
     process: server::Server,
@@ -59,7 +60,7 @@ impl Server {
         format!("redis://{}", self.process.address())
     }
 
-    /// Returns the processor time of all threads of the server since its start.
+    /// Returns the processor time that all threads of the server have used since their start.
     ///
     /// # Errors
     /// If the kernel does not provide the processor time, as for

@@ -1,4 +1,4 @@
-//! Tollgate's Redis store, called as the limiter does.
+//! Tollgate's Redis store as a contender, called in the same way as the limiter calls it.
 
 use std::error::Error;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings, StepRuntime
 use super::contender::{Contender, ContenderError, limits};
 use crate::contender::{NoSecrets, subject_name};
 
-/// The time limit for connecting to the server.
+/// The longest time for connecting to the server.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
-/// The deadline of a decision. It is far longer than any decision takes: the two-key script has no
-/// deadline, and a missed deadline would end the run.
+/// The deadline of a decision. No decision takes so long. The two-key script has no deadline, and a
+/// missed deadline would end the run.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// One shard with one server, and the limits.
+/// A shard with one server, and the limits that are charged.
 #[derive(Debug)]
 pub struct Shard {
     name: &'static str,
@@ -26,7 +26,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Connects to the server at `url`, with keys of its own. Every limit has `quota` units.
+    /// Connects to the server at `url`. The store uses its own keys, which no other contender uses.
+    /// Every limit has `quota` units.
     ///
     /// # Errors
     /// The error of the connection.
@@ -43,7 +44,7 @@ impl Shard {
         Ok(Self { name, store, limits: limits(quota)? })
     }
 
-    /// Returns how the step runs on the server.
+    /// Returns the form in which the step runs on the server.
     #[must_use]
     pub fn runtime(&self) -> StepRuntime {
         self.store.runtime()

@@ -8,9 +8,9 @@ use tollgate::{Clock, SystemClock};
 use super::contender::{Contender, ContenderError, LIMITS};
 use crate::contender::subject_name;
 
-/// The script. Each limit has two keys, its count and its expiry. The arguments are the units, the
-/// time in seconds, and, for each limit, the end of a window that opens now. The script returns
-/// each limit's count and expiry.
+/// The source of the script. Each limit has two keys: its count, and the expiry of the count. The
+/// arguments are the units, the time in seconds, and, for each limit, the end of a window that
+/// opens now. The script returns the count and the expiry of each limit.
 pub const SCRIPT: &str = r"
 local units, now = ARGV[1], tonumber(ARGV[2])
 local status = {}
@@ -43,7 +43,7 @@ impl TwoKeys {
     /// # Errors
     /// The error of the server or of the connection.
     pub async fn connect(url: &str, quota: u64) -> RedisResult<Self> {
-        // The connection has no time limit of its own, like the connections of the store.
+        // The connection has no response timeout, like the connections of Tollgate's store.
         let config = AsyncConnectionConfig::new().set_response_timeout(None);
         let client = Client::open(url)?;
         let mut connection = client.get_multiplexed_async_connection_with_config(&config).await?;

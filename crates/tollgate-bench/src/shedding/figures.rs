@@ -1,4 +1,4 @@
-//! The results as numbers.
+//! The results of the benchmark as numbers.
 
 use std::fmt;
 use std::ops::Range;
@@ -9,7 +9,7 @@ use tollgate::shed::Priority;
 
 use super::load::{End, Sent};
 
-/// The results of the requests of one priority in a period.
+/// The results of the requests of one priority in a period of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// The number of requests.
@@ -22,7 +22,8 @@ pub struct Figures {
 }
 
 impl Figures {
-    /// Returns the results of the requests with `priority` that were sent in `seconds`.
+    /// Returns the results of the requests that have `priority` and were sent in the seconds
+    /// `seconds` of the run.
     #[must_use]
     pub fn of(sent: &[Sent], priority: Priority, seconds: &Range<u64>) -> Self {
         let mut figures = Self::default();
@@ -45,7 +46,8 @@ impl Figures {
         self.served.len() * 100 / self.sent.max(1)
     }
 
-    /// Returns a percentile of the latencies of requests that were served in time.
+    /// Returns a percentile of the latencies of the requests that were served in time, such as 99
+    /// for p99.
     #[must_use]
     pub fn percentile(&self, hundredths: usize) -> Option<Duration> {
         let rank = (self.served.len() * hundredths).div_ceil(100);
@@ -53,7 +55,7 @@ impl Figures {
     }
 }
 
-/// A table of runs with their names, all for the same seconds of the run.
+/// A table of several runs. Each run is reported for the same seconds.
 #[derive(Debug)]
 pub struct Report<'r> {
     /// The names of the runs, with their requests.

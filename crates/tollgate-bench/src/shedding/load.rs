@@ -1,4 +1,4 @@
-//! An open-loop load: requests are sent whether or not earlier ones were answered.
+//! An open-loop load: a request is sent at its time, whether or not earlier requests are answered.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use tollgate::shed::Priority;
 
 use super::upstream::CAPACITY;
 
-/// The longest time for which a client waits for a response. After that, it disconnects.
+/// The longest time that a client waits for a response. After this time, the client disconnects.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// A period with a constant load.
+/// A period of the run with a constant load.
 #[derive(Clone, Copy, Debug)]
 pub struct Phase {
     /// The duration of the period in seconds.
     pub seconds: u64,
-    /// The load of the period, in halves of the service's capacity. 2 is the whole capacity.
+    /// The load of the period, in halves of the service's capacity. The number 2 is the whole
+    /// capacity.
     pub halves: u64,
 }
 
@@ -45,7 +46,7 @@ pub enum End {
     Late,
 }
 
-/// The mix of priorities: 1/6 critical, 1/6 writes, 1/3 reads, 1/3 tests.
+/// The priorities of six consecutive requests: 1/6 critical, 1/6 writes, 1/3 reads, 1/3 tests.
 const MIX: [Priority; 6] = [
     Priority::Read,
     Priority::Test,
@@ -55,7 +56,7 @@ const MIX: [Priority; 6] = [
     Priority::Write,
 ];
 
-/// Sends all requests of `phases` to `proxy` at an even rate.
+/// Sends the requests of all `phases` to `proxy`. Within a phase, the requests are evenly spaced.
 pub async fn send(proxy: SocketAddr, phases: &[Phase]) -> Vec<Sent> {
     let began = Instant::now();
     let (mut requests, mut second, mut count) = (JoinSet::new(), 0, 0);
@@ -105,7 +106,7 @@ async fn status(proxy: SocketAddr, priority: Priority) -> std::io::Result<Vec<u8
     Ok(answer)
 }
 
-/// Returns the policy of the run. `mode` is the mode of its load shedding.
+/// Returns the policy of the run. `mode` is the mode of load shedding.
 #[must_use]
 pub fn policy(mode: &str) -> String {
     format!(

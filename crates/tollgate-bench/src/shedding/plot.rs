@@ -1,5 +1,5 @@
-//! The results as a chart: the percentage of critical requests that were served in time, and their
-//! latency, for each second.
+//! Draws the results as a chart. For each second, the chart shows the percentage of critical
+//! requests that were served in time, and their latency.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -13,11 +13,11 @@ const WIDTH: u64 = 760;
 const LEFT: u64 = 64;
 const RIGHT: u64 = 16;
 const PANEL: u64 = 130;
-/// The top edges of the panels.
+/// The y coordinates of the top edges of the two panels.
 const TOPS: [u64; 2] = [64, 244];
 const HEIGHT: u64 = 420;
 
-/// The colours of the runs, which colour-blind readers can distinguish.
+/// The colours of the lines of the runs. Colour-blind readers can distinguish them.
 const COLOURS: [&str; 2] = ["#0f766e", "#c2410c"];
 
 const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#475569}\
@@ -25,8 +25,8 @@ const STYLE: &str = "text{font:13px system-ui,sans-serif;fill:#475569}\
 .grid{stroke:#e2e8f0}.paper{fill:#fff}.load{fill:#f1f5f9}.end{text-anchor:end}\
 .middle{text-anchor:middle}";
 
-/// Draws a chart of two `runs` of `seconds` seconds each. The service is overloaded in the seconds
-/// `overload`.
+/// Draws a chart of two `runs`, which last `seconds` seconds each. The service is overloaded in the
+/// seconds `overload`.
 #[must_use]
 pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) -> String {
     let mut svg = format!(
@@ -64,12 +64,12 @@ pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) 
     svg
 }
 
-/// A function that returns the value of a panel for one second.
+/// A function that returns the value of a panel from the results of one second.
 type Value = fn(&Figures) -> Option<u64>;
 
 struct Panel {
     top: u64,
-    /// The value at the upper edge of the panel.
+    /// The value at the top edge of the panel.
     most: u64,
     seconds: u64,
 }
@@ -93,8 +93,7 @@ impl Panel {
                 "<rect class=\"load\" x=\"{from}\" y=\"{top}\" width=\"{width}\" height=\"{PANEL}\"/>\
              <text class=\"title\" x=\"{LEFT}\" y=\"{above}\">{title}</text>\
              <text class=\"middle\" x=\"{middle}\" y=\"{}\">three times the capacity</text>\n",
-                // The label is at a height that neither the line of a good run nor the line of a
-                // bad run crosses.
+                // No line crosses the label at this height, neither in a good run nor in a bad run.
                 top + PANEL * 3 / 8
             ),
         );
@@ -120,7 +119,8 @@ impl Panel {
         }
     }
 
-    /// Draws a line over the seconds, with gaps for missing values.
+    /// Draws a line through the values of all seconds. The line has a gap at a second without a
+    /// value.
     fn line(&self, svg: &mut String, sent: &[Sent], colour: &str, value: Value) {
         let mut path = String::new();
         let mut pen = 'M';

@@ -1,4 +1,4 @@
-//! A service with a fixed capacity. Requests beyond the capacity wait in the order of arrival.
+//! A service with a fixed capacity. Requests beyond the capacity wait in order of arrival.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,21 +10,21 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
-/// The number of requests that the service handles at the same time.
+/// The number of requests that the service processes at the same time.
 pub const PLACES: u32 = 8;
 
-/// The time that the service takes for one request.
+/// The time that the service needs for one request.
 pub const SERVICE: Duration = Duration::from_millis(100);
 
 /// The capacity of the service in requests per second.
 pub const CAPACITY: u64 = PLACES as u64 * 10;
 
-/// The most bytes of one read, more than any request of this benchmark has.
+/// The largest number of bytes that are read at once. No request of this benchmark is longer.
 const READ: usize = 16 * 1024;
 
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n";
 
-/// A server that serves until it is dropped.
+/// A service that runs until this value is dropped.
 #[derive(Debug)]
 pub struct Upstream {
     address: SocketAddr,
@@ -58,8 +58,8 @@ impl Upstream {
     }
 }
 
-/// Serves requests without bodies, one after another. It also serves requests whose client has
-/// disconnected, because a real service detects that too late.
+/// Serves the requests of one connection, one after another. The requests have no bodies. A request
+/// is also served if its client has disconnected, because a real service detects that too late.
 async fn answer(mut stream: TcpStream, places: Arc<Semaphore>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);

@@ -1,4 +1,4 @@
-//! The load generator of the listener benchmark, without external programs.
+//! The load generator of the benchmark of listeners, without external programs.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use tollgate_bench::listeners::load::Load;
 use tollgate_bench::listeners::upstream::Upstream;
 use tollgate_bench::server::Server;
 
-/// Returns programs of which only the bare ones exist.
+/// Returns the paths of the programs. Only the programs `bare_answer` and `bare_proxy` exist.
 fn programs(upstream: &Upstream) -> Programs {
     Programs {
         tollgate: "none".into(),

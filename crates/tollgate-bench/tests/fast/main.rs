@@ -1,4 +1,4 @@
-//! The parts of the benchmarks that need no external program.
+//! Tests of the parts of the benchmarks that need no external program.
 
 mod listeners;
 mod pages;

@@ -1,6 +1,6 @@
 //! The benchmark commands in `docs/benchmarks.md` and `docs/load-shedding.md`. The benchmarks take
-//! minutes, so each program only gets its arguments followed by `--help`: it reports an invalid
-//! argument before it prints the help.
+//! minutes, so each program is only started with its arguments followed by `--help`. An invalid
+//! argument is reported before the help is printed.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,14 +8,14 @@ use std::process::Command;
 
 const PAGES: [&str; 2] = ["docs/benchmarks.md", "docs/load-shedding.md"];
 
-/// Commands that install external programs.
+/// The beginnings of commands that install external programs.
 const FETCHES: [&str; 2] = ["apt-get install ", "cargo install "];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Returns the commands in a page's `sh` blocks, without comments.
+/// Returns the commands in the `sh` blocks of a page, without comments.
 fn commands(page: &str) -> Vec<String> {
     let text = fs::read_to_string(root().join(page)).unwrap();
     let blocks =
@@ -24,12 +24,12 @@ fn commands(page: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// Returns the path of a program of this package.
+/// Returns the path of a program that this package builds.
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_listeners")).with_file_name(name)
 }
 
-/// Returns the words after each `flag`.
+/// Returns the words that directly follow `flag`.
 fn after<'w>(words: &[&'w str], flag: &str) -> Vec<&'w str> {
     words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect()
 }
@@ -44,7 +44,7 @@ fn understands(name: &str, arguments: &[&str]) {
     );
 }
 
-/// Checks one command as far as that is possible without running it.
+/// Checks one command as far as possible without running it.
 fn check(command: &str) {
     let words: Vec<_> = command.split_whitespace().collect();
     match words[..] {
@@ -71,7 +71,7 @@ fn check(command: &str) {
                 "{command}"
             );
         }
-        // The settings that the packages are built with.
+        // These commands set the options with which the packages are built.
         ["export", ref settings @ ..] => {
             let image = fs::read_to_string(root().join("deploy/docker/Dockerfile")).unwrap();
             for setting in settings {

@@ -1,4 +1,4 @@
-//! The benchmark that starts Redis.
+//! Tests of the benchmark that starts Redis servers.
 //!
 //! Plain `cargo test` skips this binary. `./test` and `cargo test -p tollgate-bench --test slow`
 //! run it.

@@ -1,4 +1,4 @@
-//! The benchmark of the Redis store runs to its end and measures the same work for all contenders.
+//! The benchmark of the Redis store runs to its end, and measures the same work for all contenders.
 
 use std::process::Command;
 
@@ -7,8 +7,8 @@ fn a_quick_run_prints_one_table_in_which_both_admitted_the_same() {
     check(&[], &["two keys", "tollgate"]);
 }
 
-/// `./test` builds the module into the folder of this test; so does
-/// `cargo build -p tollgate-module`.
+/// The module must be built before this test. `./test` builds it into the folder of the test, and
+/// so does `cargo build -p tollgate-module`.
 #[test]
 fn both_forms_of_the_module_do_the_same_work() {
     let test = std::env::current_exe().unwrap();
@@ -38,9 +38,9 @@ fn check(arguments: &[&str], contenders: &[&str]) {
             assert_eq!(row[admitted], rows[0][admitted], "{text}");
         }
     }
-    // Two rounds with one hot key each: charges above its quota of 200 are refused.
+    // There are two rounds with one hot key each. Charges above the quota of 200 are refused.
     assert_eq!(rows[0][admitted], "400", "{text}");
-    // Two rounds of a thousand decisions on a hundred keys: none is refused.
+    // There are two rounds of a thousand decisions on a hundred keys. No charge is refused.
     assert_eq!(rows[4 * contenders.len()][admitted], "2000", "{text}");
 }
 

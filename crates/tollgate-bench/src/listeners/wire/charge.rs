@@ -1,11 +1,11 @@
-//! `TG.CHARGE` of the Redis protocol: charges a limit of the policy by its name.
+//! The command `TG.CHARGE` of the Redis protocol, which charges a limit of the policy by its name.
 
 use super::{Answer, Decision, Unreadable};
 
-/// The most items of a reply, including nested ones.
+/// The largest number of items in a reply, including nested items.
 const ITEMS: usize = 1_000;
 
-/// The name of the subject by which the limit counts.
+/// The name of the subject that the limit counts.
 pub const DIMENSION: &str = "tenant";
 
 pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
@@ -15,7 +15,7 @@ pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
     }
 }
 
-/// Parses a reply. It consists of names and values in turn, and its first value is the decision.
+/// Parses a reply, which is a list of names and values in turns. The first value is the decision.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     const BEGIN: &[u8] = b"*10\r\n$8\r\nadmitted\r\n:";
     let told = &bytes[..bytes.len().min(BEGIN.len())];
@@ -27,7 +27,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     Ok(Some(Answer { length, decision }))
 }
 
-/// Returns the length of the reply at the start of `bytes`, if it is complete.
+/// Returns the length in bytes of the reply at the start of `bytes`. Returns `None` while the reply
+/// is incomplete.
 fn length(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut left) = (0, 1_usize);
     while left > 0 {

@@ -1,11 +1,11 @@
-//! The messages of the two gRPC services (throttlecrab's and Envoy's), and their frames.
+//! The messages of two gRPC services, throttlecrab's and Envoy's, and the frames around them.
 
 use prost::Message;
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
-/// The length of the prefix of a message, which consists of the compression flag and the message's
-/// length.
+/// The length in bytes of the prefix of a message: the compression flag, and the length of the
+/// message.
 const FRAME: usize = 5;
 
 /// `throttlecrab.ThrottleRequest`
@@ -77,7 +77,7 @@ impl Envoy {
     }
 }
 
-/// Returns the bytes of a message.
+/// Returns the message encoded as protobuf.
 #[must_use]
 pub fn encoded(message: &impl Message) -> Vec<u8> {
     message.encode_to_vec()
@@ -89,8 +89,9 @@ pub(super) fn frame(message: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(message);
 }
 
-/// Parses the response of one of the two services. Both responses start with the decision in field
-/// 1, where the value 1 means admitted: `allowed: true` or `overall_code: OK`.
+/// Parses the response of one of the two services. In both responses, field 1 contains the
+/// decision, and its value 1 means that the request is admitted: `allowed: true` or
+/// `overall_code: OK`.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     let Some((&[0, head @ ..], rest)) = bytes.split_first_chunk::<FRAME>() else {
         return if bytes.is_empty() || bytes[0] == 0 {

@@ -1,4 +1,4 @@
-//! Parser for the HTTP/1.1 responses of the contenders.
+//! Parses the HTTP/1.1 responses of the contenders.
 
 use super::{Answer, Decision, Unreadable};
 
@@ -18,7 +18,7 @@ pub(super) fn read(bytes: &[u8], admitted: &str) -> Result<Option<Answer>, Unrea
     Ok(Some(Answer { length, ..read_body(body, admitted) }))
 }
 
-/// Parses the body of an answer.
+/// Parses the body of a response. The request is admitted if the body contains the text `admitted`.
 pub(super) fn read_body(body: &[u8], admitted: &str) -> Answer {
     let is_admitted = find(body, admitted.as_bytes()).is_some();
     let decision = if is_admitted { Decision::Admitted } else { Decision::Refused };

@@ -1,8 +1,10 @@
-//! The command `THROTTLE` of the Redis protocol. Both contenders receive the same bytes.
+//! The command `THROTTLE` of the Redis protocol. Tollgate and throttlecrab-server receive the same
+//! bytes.
 
 use super::{Answer, BURST, COUNT, Decision, Unreadable};
 
-/// The lines of a reply: the number of integers, and five integers.
+/// The number of lines in a reply: one with the number of integers, and one for each of the five
+/// integers.
 const LINES: usize = 6;
 
 pub(super) fn write(subject: &str, out: &mut Vec<u8>) {
