@@ -1,4 +1,4 @@
-//! The load: callers that send requests of changing subjects.
+//! The load of a simulated world: callers that send requests of changing subjects.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,22 +10,23 @@ use crate::judge::Judge;
 use crate::node::{Fleet, Phase};
 use crate::trace::Trace;
 
-/// The time after which callers begin to use a further subject. At each fault, some subjects are
-/// therefore new, and others have reached their limit.
+/// The interval after which callers begin to use another new subject. During each fault, some
+/// subjects are therefore new, and others have reached their limit.
 const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 
-/// How often callers send requests.
+/// How often callers send requests, and how long they use a subject.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Load {
-    /// The longest pause between two requests, in ms.
+    /// The longest pause of a caller between two requests, in ms.
     pub(crate) pause: u64,
-    /// The longest pause of a caller after a refusal, in ms, if this pause is longer than `pause`.
+    /// The longest pause of a caller after a refusal, in ms. It applies only if it is longer than
+    /// `pause`.
     pub(crate) pause_after_refusal: u64,
-    /// The time for which a subject is in use, in ms.
+    /// The time for which callers send requests of a subject, in ms.
     pub(crate) subject_life: u64,
 }
 
-/// A caller, with the parts of the world that it uses.
+/// A caller of one node in one phase of a run, with the parts of the world that it uses.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) fleet: Arc<Fleet>,
@@ -33,13 +34,13 @@ pub(crate) struct Client {
     pub(crate) trace: Trace,
     pub(crate) node: usize,
     pub(crate) phase: Phase,
-    /// The times at which the phase began and at which it ends.
+    /// The time at which the phase began. `until` is the time at which it ends.
     pub(crate) begun: Instant,
     pub(crate) until: Instant,
 }
 
 impl Client {
-    /// Sends requests one after the other, with the pauses of `load`, until the phase ends.
+    /// Sends requests one after another until the phase ends. `load` determines the pauses.
     pub(crate) async fn call(self, mut random: Random, load: Load) {
         let others = load.subject_life / u64::try_from(SUBJECT_PERIOD.as_millis()).unwrap_or(1);
         while Instant::now() < self.until {
@@ -59,8 +60,8 @@ impl Client {
         }
     }
 
-    /// Uses up a limit, waits for the time that the refusal states, and reports a violation if the
-    /// next request is not admitted.
+    /// Uses up a limit, and then waits for the time that the refusal states. Reports a violation if
+    /// the next request is not admitted.
     pub(crate) async fn retry(self) {
         let subject = format!("{:?}-retry-{}", self.phase, self.node);
         while Instant::now() < self.until {
@@ -76,7 +77,7 @@ impl Client {
         }
     }
 
-    /// Sends one request. If the request was refused, returns the time at which a retry will be
+    /// Sends one request. If the request is refused, returns the time from which a retry should be
     /// admitted.
     async fn ask(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
         let answer = self.fleet.ask(self.node, subject, path).await;
@@ -93,7 +94,7 @@ impl Client {
             (format!("node {}", self.node), what)
         });
         if answer.is_none() {
-            // A node that does not run refuses connections.
+            // A node that is not running refuses connections, so a caller tries again later.
             sleep(Duration::from_millis(10)).await;
         }
         answer.filter(|answer| !answer.is_admitted)?.ready_at

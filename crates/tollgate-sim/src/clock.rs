@@ -1,4 +1,4 @@
-//! The clocks of nodes and servers: virtual time and an offset.
+//! The clocks of nodes and servers. A clock shows the virtual time of the world plus an offset.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -7,10 +7,12 @@ use tokio::time::Instant;
 use tollgate::Clock;
 use tollgate_core::Timestamp;
 
-/// The time of day at which every world starts, far from the machine's.
+/// The time of day at which every world starts, in ms since the Unix epoch. It is far from the time
+/// of the machine's clock.
 const START: u64 = 1_600_000_000_000;
 
-/// Returns the time that a clock shows at `now` if it is `offset` ms ahead of the world's time.
+/// Returns the time that a clock shows at `now`, if the clock is `offset` ms ahead of the world's
+/// time.
 pub(crate) fn shown(start: Instant, now: Instant, offset: i64) -> Timestamp {
     let passed = u64::try_from(now.saturating_duration_since(start).as_millis()).unwrap_or(0);
     Timestamp::from_millis((START + passed).saturating_add_signed(offset))
@@ -28,7 +30,7 @@ impl NodeClock {
         Self { start, offset: Arc::new(AtomicI64::new(offset)) }
     }
 
-    /// Sets the clock ahead by `millis`. A negative value sets the clock back.
+    /// Sets the clock ahead by `millis`, or back if `millis` is negative.
     pub(crate) fn step(&self, millis: i64) {
         self.offset.fetch_add(millis, Ordering::Relaxed);
     }

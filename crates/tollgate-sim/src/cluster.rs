@@ -1,4 +1,5 @@
-//! All servers of a world, with their connections, their replication and their faults.
+//! All servers and sentinels of a world, with their connections, their replication and their
+//! faults.
 
 use std::io;
 use std::sync::Arc;
@@ -17,16 +18,17 @@ use crate::sentinel::Sentinel;
 use crate::server::{Malformed, Reply, Role, Server, Words, Write, command, memcached};
 use crate::trace::Trace;
 
-/// The time between two attempts to connect to a server that does not answer.
+/// The time between two attempts to connect to a server that does not answer, as with TCP's SYN
+/// packets.
 const SYN_PERIOD: Duration = Duration::from_millis(200);
 
-/// The most bytes that a server reads at once.
+/// The largest number of bytes that a server reads at once.
 const CHUNK: usize = 4_096;
 
-/// The longest command that a server reads.
+/// The longest command that a server reads, in bytes.
 const MAX_COMMAND_BYTES: usize = 1 << 20;
 
-/// The servers of a world, and their connections.
+/// The servers and sentinels of a world, with their connections.
 #[derive(Debug)]
 pub(crate) struct Cluster {
     pub(crate) network: Arc<Network>,
@@ -37,7 +39,8 @@ pub(crate) struct Cluster {
     events: Vec<watch::Sender<(u64, &'static str)>>,
     /// The host names of the servers, followed by the host names of the sentinels.
     names: Vec<String>,
-    /// The number of nodes. Nodes have the first numbers among the parties of the network.
+    /// The number of nodes. In the network, a [`Party`] is a number, and the nodes have the first
+    /// numbers.
     nodes: usize,
     /// Whether the servers are memcached servers.
     is_memcached: bool,
@@ -86,7 +89,7 @@ impl Cluster {
         })
     }
 
-    /// Returns the number of a server or a sentinel among the parties of the network.
+    /// Returns the number that a server or a sentinel has in the network.
     pub(crate) const fn party(&self, server: usize) -> Party {
         self.nodes + server
     }
@@ -118,7 +121,7 @@ impl Cluster {
             }
             servers.len()
         };
-        // A frozen server also accepts connections, because its operating system accepts them.
+        // A frozen server also accepts connections, because its operating system does.
         let (near, far) = self.network.connection(node, party);
         self.trace.record(|| (host.to_owned(), format!("node {node} connects")));
         let this = Arc::clone(self);
@@ -133,7 +136,7 @@ impl Cluster {
         Ok(near)
     }
 
-    /// Serves one connection of `server` from `node` until it ends.
+    /// Serves one connection from `node` to `server` until the connection ends.
     async fn serve(self: Arc<Self>, server: usize, node: Party, mut stream: Stream) {
         let mut frozen = self.frozen[server].subscribe();
         let (mut bytes, mut replies, mut chunk) = (Vec::new(), Vec::new(), vec![0; CHUNK]);
@@ -143,7 +146,7 @@ impl Cluster {
                 Ok(length) => bytes.extend_from_slice(&chunk[..length]),
             }
             loop {
-                // An error means that the world is over.
+                // An error means that the world has ended.
                 let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
                 let Ok(next) = self.command(&bytes) else { return };
                 let Some((words, length)) = next else { break };
@@ -163,8 +166,8 @@ impl Cluster {
         }
     }
 
-    /// Serves one connection of a sentinel, whose index among all servers is `server`, from `node`
-    /// until it ends.
+    /// Serves one connection from `node` to a sentinel until the connection ends. `server` is the
+    /// index of the sentinel, counted after all servers.
     async fn announce(
         self: Arc<Self>,
         sentinel: usize,
@@ -192,7 +195,7 @@ impl Cluster {
                     Reply::Push(words.into()).write(&mut out);
                 }
             }
-            // An error means that the world is over.
+            // An error means that the world has ended.
             let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
             while let Ok(Some((words, length))) = command(&bytes) {
                 bytes.drain(..length);
@@ -212,7 +215,8 @@ impl Cluster {
         }
     }
 
-    /// Changes the reports of a sentinel by `change`, and sends the event that `change` returns.
+    /// Changes the reports of a sentinel. `change` makes the change and returns the name of an
+    /// event, which the sentinel sends to its subscribers.
     fn report(&self, sentinel: usize, change: impl FnOnce(&mut Sentinel) -> &'static str) {
         let event = change(&mut self.sentinels[sentinel].lock());
         self.events[sentinel].send_modify(|last| *last = (last.0 + 1, event));
@@ -225,18 +229,19 @@ impl Cluster {
         self.report(sentinel, |sentinel| sentinel.name(shard, name));
     }
 
-    /// Makes a sentinel report that the primary of a shard may be down (`is_in_doubt`), or that it
-    /// is no longer in doubt.
+    /// Makes a sentinel report whether the primary of a shard may be down. `is_in_doubt` is true if
+    /// it may be down.
     pub(crate) fn doubt(&self, sentinel: usize, shard: usize, is_in_doubt: bool) {
         self.report(sentinel, |sentinel| sentinel.doubt(shard, is_in_doubt));
     }
 
-    /// Returns the first command in `bytes`, and its length.
+    /// Returns the first command in `bytes` and its length, or `None` while the command is
+    /// incomplete.
     fn command(&self, bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
         if self.is_memcached { memcached::command(bytes) } else { command(bytes) }
     }
 
-    /// Executes a command at `server`, and sends the writes of the command to the replicas.
+    /// Executes a command at `server`, and replicates the writes of the command. Returns the reply.
     fn execute(&self, server: usize, words: &[Vec<u8>]) -> Reply {
         let servers = &mut *self.servers.lock();
         if self.is_memcached {
@@ -253,7 +258,7 @@ impl Cluster {
         reply
     }
 
-    /// Sends writes of `server` to its replicas.
+    /// Sends `writes` of `server` to the replicas of `server`.
     fn replicate(&self, servers: &mut [Server], server: usize, writes: &[Write]) {
         for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
             let delay = self.replication_delay;
@@ -271,8 +276,8 @@ impl Cluster {
         self.frozen[server].send_replace(is_frozen);
     }
 
-    /// Ends the process of `server`. If `is_silent`, its machine is lost too, so its connections
-    /// are not closed.
+    /// Ends the process of `server`. If `is_silent` is set, the machine of the server is lost too,
+    /// and the connections end without a packet to the nodes.
     pub(crate) fn crash(&self, server: usize, is_silent: bool) {
         self.servers.lock()[server].is_alive = false;
         self.network.set_silent(self.party(server), is_silent);
@@ -283,9 +288,9 @@ impl Cluster {
         }
     }
 
-    /// Starts `server` again, with its data if `has_data`.
+    /// Starts `server` again. The server keeps its data if `has_data` is set.
     pub(crate) fn start(&self, server: usize, has_data: bool) {
-        // After its restart, the machine resets the connections from before the restart.
+        // After the restart, the machine resets the connections that were open before.
         self.network.set_silent(self.party(server), false);
         self.disconnect(server);
         self.set_frozen(server, false);
@@ -297,13 +302,13 @@ impl Cluster {
         }
     }
 
-    /// Makes `server` a primary. The server has only the writes that have reached it.
+    /// Makes `server` a primary. Its data contains only the writes that have been replicated to it.
     pub(crate) fn promote(&self, server: usize) {
         let history = self.next_history();
         self.servers.lock()[server].lead(history);
     }
 
-    /// Makes `server` follow `primary`, with a copy of its data.
+    /// Makes `server` a replica of `primary`, with a copy of the primary's data.
     pub(crate) fn follow(&self, server: usize, primary: usize) {
         let servers = &mut *self.servers.lock();
         if server != primary {
@@ -316,7 +321,7 @@ impl Cluster {
         }
     }
 
-    /// Calls `change` with `server`.
+    /// Calls `change` with the state of `server`.
     pub(crate) fn with(&self, server: usize, change: impl FnOnce(&mut Server)) {
         change(&mut self.servers.lock()[server]);
     }
@@ -328,7 +333,8 @@ impl Cluster {
         self.replicate(servers, server, &[Write::Flush]);
     }
 
-    /// Removes half of the keys of `server`, and of its replicas, to free memory.
+    /// Removes half of the keys of `server` and of its replicas, as a server does that is out of
+    /// memory.
     pub(crate) fn evict(&self, server: usize) {
         let servers = &mut *self.servers.lock();
         let writes = servers[server].evict();
@@ -340,7 +346,7 @@ impl Cluster {
     }
 }
 
-/// Copies the data of `primary` to its replicas, as a primary does after it restarted without data.
+/// Copies the data of `primary` to its replicas. A primary that restarted without data does so.
 fn resync_followers(servers: &mut [Server], primary: usize) {
     for index in 0..servers.len() {
         if servers[index].role == Role::Replica(primary) && index != primary {
@@ -355,7 +361,7 @@ fn resync_followers(servers: &mut [Server], primary: usize) {
     }
 }
 
-/// The network from the side of one node.
+/// The network as one node sees it: the way in which the node's store connects to servers.
 #[derive(Debug)]
 pub(crate) struct NodeLinks {
     pub(crate) cluster: Arc<Cluster>,

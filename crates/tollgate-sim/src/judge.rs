@@ -1,10 +1,11 @@
-//! The requirements that every world must satisfy.
+//! The requirements that every world must satisfy, and the judge that checks them.
 //!
-//! Before the first fault and after the last one, limits are exact: the history checker accepts the
-//! history of all nodes, the store makes every decision, a subject that was refused has used its
-//! whole limit, and a retry at the time that the refusal stated is admitted. While faults last, the
-//! bounds of `docs/bounds.md` hold with the world's numbers of nodes, callers, losses and restarts.
-//! No decision ever takes longer than the deadline.
+//! Before the first fault and after the last one, limits are exact. The history checker accepts the
+//! history of all nodes. The store makes every decision. A subject that was refused has used its
+//! whole limit. A retry at the time that the refusal stated is admitted.
+//!
+//! While faults last, the bounds of `docs/bounds.md` hold. They are computed from the world's
+//! numbers of nodes, callers, losses and restarts. No decision ever takes longer than the deadline.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,54 +21,57 @@ use tollgate_stores::rebalance::max_double_count;
 use crate::node::{Answer, Phase, Source};
 use crate::plan::{Kind, Plan};
 
-/// The most violations that a world reports.
+/// The largest number of violations that are reported for a world.
 const MAX_VIOLATIONS: usize = 20;
 
-/// Counts of one subject's requests that are charged on the limit with the window of 120 s.
+/// The units of one subject on the second limit, which has a window of 120 s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     /// Units that the store admitted.
     by_store: u64,
     /// Units that nodes admitted without the store.
     by_nodes: u64,
-    /// The part of `by_nodes` that the store may have charged too.
+    /// The units in `by_nodes` that the store may have charged too.
     uncertain: u64,
-    /// Units that the store may have charged although the request was refused or not answered.
+    /// Units that the store may have charged for requests that were refused or not answered.
     leaked: u64,
-    /// Whether the store refused a request because of this limit.
+    /// Whether the store refused a request of the subject because of this limit.
     is_used_up: bool,
 }
 
-/// The figures of a run.
+/// Numbers that describe a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
-    /// Decisions.
+    /// The number of decisions.
     pub decisions: u64,
-    /// Decisions that nodes made without the store.
+    /// The number of decisions that nodes made without the store.
     pub by_nodes: u64,
-    /// The longest wait for a decision, in ms.
+    /// The longest time that a caller waited for a decision, in ms.
     pub longest_wait: u64,
-    /// The largest share of the bound on units that the store admits in faults, in percent.
+    /// How closely the store approached the bound on the units that it admits while faults last,
+    /// for the subject that approached it most: the admitted units in percent of the bound.
     pub store_bound: u64,
-    /// The largest share of the bound on units that nodes admit without the store, in percent.
+    /// How closely nodes approached the bound on the units that they admit without the store, for
+    /// the subject that approached it most: the admitted units in percent of the bound.
     pub local_bound: u64,
 }
 
-/// Counts of units of all subjects that the nodes report as lost, by the reason.
+/// The units, of all subjects together, that nodes report as lost. Each field has another reason.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lost {
     /// Units that nodes admitted without the store, and did not charge to the store later.
     pub(crate) local: u64,
     /// Units that nodes admitted without the store, and that the store refused when the nodes
-    /// charged them later, because the limit was used up.
+    /// charged them later. The store refused them because the limit was used up.
     pub(crate) exceeded: u64,
-    /// Units that nodes took in advance, and that were lost before a request used them.
+    /// Units of quota leases that were lost before a request used them.
     pub(crate) leased: u64,
-    /// Units that were charged for a call that another limit refused, and were not refunded.
+    /// Units that were charged by a call that another limit refused, and that were not refunded.
     pub(crate) unrefunded: u64,
 }
 
-/// The checker of one world: records the answers and finds violations.
+/// The judge of one world. It records the answers to all requests, and finds violations of the
+/// requirements.
 #[derive(Debug)]
 pub(crate) struct Judge {
     max_wait: Duration,
@@ -77,7 +81,7 @@ pub(crate) struct Judge {
 #[derive(Debug, Default)]
 struct State {
     tallies: BTreeMap<(Phase, String), Tally>,
-    /// The units for which each subject had been admitted at the end of the faults.
+    /// The units that each subject had been admitted when the faults ended.
     admitted_before_drain: BTreeMap<String, u64>,
     figures: Figures,
     violations: Vec<String>,
@@ -85,7 +89,8 @@ struct State {
 
 impl Judge {
     pub(crate) fn new(plan: &Plan) -> Self {
-        // A subject's usage is transferred before its first decision at another shard or store.
+        // After a subject has moved to another shard or store, its usage is transferred before the
+        // first decision there.
         let transfer = match plan.kind {
             Kind::Rebalance | Kind::Rollout => DEFAULT_BUDGET,
             _ => Duration::ZERO,
@@ -94,7 +99,8 @@ impl Judge {
         Self { max_wait: deadline + transfer, state: Mutex::default() }
     }
 
-    /// Records the answer to a request. `None` means that the node ended before it answered.
+    /// Records the answer to a request of `subject`. An `answer` of `None` means that the node
+    /// ended before it answered.
     pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
         let state = &mut *self.state.lock();
         let is_charged = path != "/short";
@@ -133,24 +139,24 @@ impl Judge {
         }
     }
 
-    /// Records the violation that a request was refused at the time at which, by the last refusal,
-    /// it would be admitted.
+    /// Records a violation: a request was refused, although the refusal before it stated this time
+    /// for a retry.
     pub(crate) fn refused_after_wait(&self, node: usize, subject: &str) {
         self.state.lock().violates(format!(
             "{subject} was refused by node {node} at the time at which it should be admitted"
         ));
     }
 
-    /// Records a failure of the simulation itself.
+    /// Records a failure of the simulation itself as a violation.
     pub(crate) fn broken(&self, what: impl fmt::Display) {
         self.state.lock().violates(what.to_string());
     }
 
-    /// Returns the subjects that sent requests during the faults, and records the units for which
-    /// each of them was admitted so far.
+    /// Returns the subjects that sent requests during the faults. Also records the units that each
+    /// of them has been admitted so far.
     pub(crate) fn begin_drain(&self, plan: &Plan) -> Vec<String> {
         let state = &mut *self.state.lock();
-        // If subjects live for a limited time, some windows have ended by now.
+        // If subjects are used for a limited time, some of their windows have ended by now.
         if plan.subject_life < u64::MAX {
             return Vec::new();
         }
@@ -161,7 +167,7 @@ impl Judge {
         state.admitted_before_drain.keys().cloned().collect()
     }
 
-    /// Checks all requirements, and returns the figures and the violations.
+    /// Checks all requirements. Returns the numbers of the run and the violations.
     pub(crate) fn finish(
         &self,
         plan: &Plan,
@@ -170,8 +176,8 @@ impl Judge {
     ) -> (Figures, Vec<String>) {
         let state = &mut *self.state.lock();
         for (when, history) in histories {
-            // The status of a charge may include units that its node takes in advance at the same
-            // time.
+            // The status after a charge can include units that the node takes in advance at the
+            // same time.
             let leased = unused_units(plan) * plan.nodes as u64;
             let held = held_in_flight(plan);
             let step_by_step = plan.kind == Kind::Memcached;
@@ -200,7 +206,9 @@ impl State {
         }
     }
 
-    /// Checks a subject of a phase without faults: the admitted units must equal the limit.
+    /// Checks a subject in a phase without faults. The admitted units must not exceed the quota. If
+    /// the store refused a request because of the limit, they must equal the quota, except for
+    /// units that quota leases or requests in flight held.
     fn check_exact(&mut self, plan: &Plan, phase: Phase, subject: &str, tally: &Tally) {
         let (first, last) = plan.first_and_last_quota();
         let quota = if phase == Phase::Before { first } else { last };
@@ -210,7 +218,7 @@ impl State {
         }
     }
 
-    /// Checks a subject of the phase with faults against the bounds.
+    /// Checks a subject of the phase with faults against its [`Bounds`].
     fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: Lost) {
         let (quota, bounds) = (plan.most_quota(), Bounds::of(plan));
         let figures = &mut self.figures;
@@ -228,9 +236,9 @@ impl State {
         }
         let total = tally.by_store + tally.by_nodes;
         let before = self.admitted_before_drain.get(subject).copied().unwrap_or(0);
-        // When the store refused units of a node, other nodes may have held units that they took in
-        // advance. Those nodes admit these units later: at most as many as were held, and at most
-        // as many as were refused.
+        // When the store refused the units of one node, other nodes may have held units of quota
+        // leases, which they admit later. The number of such units is at most the number that they
+        // held, and at most the number that the store refused.
         let held = lost.exceeded.min(early_by_leases(plan));
         let most = before.max(quota + tally.uncertain + lost.local) + held;
         let is_drained = before > 0;
@@ -252,20 +260,21 @@ impl State {
     }
 }
 
-/// The bounds of one subject while faults last. The faults last for less than a window of 120 s.
+/// The bounds for one subject while faults last. The faults last for less than a window of 120 s.
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
-    /// The most units that the store admits: the limit once, and once more for each loss of
-    /// counters. A failover loses nothing if one node makes all decisions.
+    /// The most units that the store admits: the quota once, and once more for each time that
+    /// counters may be lost. With a single node, a failover loses no counters.
     by_store: u64,
     /// The most units that nodes admit without the store: `LocalShare::max_admitted_units` for each
-    /// window. A loss of counters ends a window. A node that starts has its share again: once
-    /// before it knows the store's clock, and once after.
+    /// window. A loss of counters ends a window. A node that restarts has its share again: once
+    /// before it knows the store's clock, and once after that.
     by_nodes: u64,
-    /// Units that count as used and were not admitted: units that nodes took in advance and hold,
-    /// or held when they ended, and charges in flight that a transfer between stores counts twice.
+    /// The most units that count as used although no request was admitted for them. They are the
+    /// units that nodes took in advance, and charges in flight that a transfer between stores
+    /// counts twice.
     counted_early: u64,
-    /// Whether nodes later charge to the store all units that they admitted without the store.
+    /// Whether nodes charge all units that they admitted without the store to the store later.
     is_charged_later: bool,
 }
 
@@ -286,36 +295,37 @@ impl Bounds {
     }
 }
 
-/// Returns `QuotaLease::max_unused_units` of the second limit, or 0 if no version of the policy
-/// leases it.
+/// Returns `QuotaLease::max_unused_units` of the second limit. Returns 0 if the limit is leased in
+/// no version of the policy.
 fn unused_units(plan: &Plan) -> u64 {
     let is_leased = plan.versions.iter().any(|version| version.is_leased);
     let share = plan.quotas.1 / (4 * plan.nodes as u64);
     if is_leased { share.min(MAX_LEASE_UNITS) } else { 0 }
 }
 
-/// Returns the units that other nodes may hold in advance when the store refuses a charge of a
-/// node.
+/// Returns the most units of quota leases that other nodes can hold when the store refuses a charge
+/// of one node.
 fn leased_by_others(plan: &Plan) -> u64 {
     max_early_refusal(plan.nodes as u64, unused_units(plan))
 }
 
-/// Returns the units that requests in flight hold until another limit refuses them: units of a
-/// leased limit, and, in memcached, units of any limit, because a call on several limits has
-/// several steps there.
+/// Returns the most units that requests in flight hold although another limit will refuse them.
+/// Such units exist on a leased limit. In memcached they exist on every limit, because a call on
+/// several limits has several steps.
 fn held_in_flight(plan: &Plan) -> u64 {
     let in_flight = (plan.nodes * plan.callers) as u64;
     if unused_units(plan) > 0 || plan.kind == Kind::Memcached { in_flight } else { 0 }
 }
 
-/// Returns the units of a leased limit that may remain when a request is refused.
+/// Returns the most units of a leased limit that can remain unused when a request is refused.
 fn early_by_leases(plan: &Plan) -> u64 {
     leased_by_others(plan) + held_in_flight(plan)
 }
 
-/// Returns `max_double_count` of a subject. In a rebalance, each node transfers the subject in two
-/// phases, and in a rollout once for each percentage. During each transfer, each caller of the
-/// other nodes may have a charge in flight.
+/// Returns `max_double_count` of a subject: the most units that transfers count twice. In a
+/// rebalance, each node transfers a subject in two phases. In a rollout, each node transfers a
+/// subject once for each percentage. During each transfer, each caller of the other nodes may have
+/// a charge in flight.
 fn counted_twice(plan: &Plan) -> u64 {
     let transfers = match plan.kind {
         Kind::Rebalance => 2,

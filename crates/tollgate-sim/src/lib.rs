@@ -1,9 +1,9 @@
-//! Simulated clusters: nodes, servers, a network and faults in one thread, from one seed.
+//! Simulated clusters: nodes, servers, a network and faults in one thread, generated from one seed.
 //!
-//! A world consists of nodes with the shipped limiter and the shipped Redis store, and of servers
-//! that run the step of `tollgate-module` behind a model of Redis. Time is virtual, and the network
-//! is in memory. [`Plan::of`] draws a world from a seed, [`run`] runs it, and the same seed always
-//! runs the same world.
+//! A world is one simulated cluster. It consists of nodes with the shipped limiter and the shipped
+//! Redis store, and of servers that run the step of `tollgate-module` behind a model of Redis. Time
+//! is virtual, and the network is in memory. [`Plan::of`] generates a world from a seed, and
+//! [`run`] runs it. The same seed always gives the same world.
 //!
 //! | module | content |
 //! | --- | --- |
@@ -34,7 +34,8 @@ pub mod shrink;
 pub mod trace;
 mod world;
 
-// The step of the server module. Its crate is a plug-in of a server and cannot be a dependency.
+// The files of the server module are included, because its crate is a plug-in of a server and
+// cannot be a dependency.
 #[path = "../../tollgate-module/src/answer.rs"]
 mod answer;
 #[path = "../../tollgate-module/src/charges.rs"]

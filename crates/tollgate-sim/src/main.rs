@@ -11,7 +11,7 @@ use std::thread;
 use clap::Parser;
 use tollgate_sim::{Kind, Outcome, Plan, run, shrink, trace};
 
-/// The allocator. A run makes many small allocations, for which it is fast.
+/// The allocator of the program. It is fast for the many small allocations of a run.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -57,7 +57,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// Runs one world. Returns whether it failed.
+/// Runs the world of one seed. Returns whether the world failed.
 fn replay(flags: &Flags, seed: u64) -> Result<bool, Box<dyn Error>> {
     let mut plan = Plan::of(seed);
     if flags.shrink && !run(&plan, false).violations.is_empty() {
@@ -83,7 +83,7 @@ fn replay(flags: &Flags, seed: u64) -> Result<bool, Box<dyn Error>> {
     Ok(!outcome.violations.is_empty())
 }
 
-/// Runs many worlds. Returns whether one failed.
+/// Runs the worlds of many seeds. Returns whether a world failed.
 fn run_all(flags: &Flags) -> bool {
     let parallel = thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.unwrap_or(parallel).max(1);
@@ -122,7 +122,7 @@ fn print_failure(plan: &Plan, outcome: &Outcome) {
     println!("  replay: cargo run -p tollgate-sim -- --seed {seed} --trace");
 }
 
-/// The sums of one kind of worlds.
+/// The total results of the worlds of one kind.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sum {
     worlds: u64,
@@ -134,7 +134,7 @@ struct Sum {
     local_bound: u64,
 }
 
-/// The sums of all worlds, by the names of their kinds.
+/// The total results by the name of the kind of world.
 #[derive(Debug, Default)]
 struct Sums(BTreeMap<String, Sum>);
 

@@ -1,4 +1,4 @@
-//! The network: streams in memory, with delays and faults.
+//! The simulated network: streams in memory, with delays and faults.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
@@ -15,11 +15,11 @@ use tollgate_conformance::Random;
 /// The number of a node, a server or a sentinel in the network.
 pub(crate) type Party = usize;
 
-/// The most packets in flight in one direction of a connection. The connection breaks if there are
-/// more.
+/// The largest number of packets in flight in one direction of a connection. If there are more, the
+/// connection breaks.
 const PACKETS_IN_FLIGHT: usize = 4_096;
 
-/// The links between all parties.
+/// The network of a world: the links between nodes, servers and sentinels.
 #[derive(Debug)]
 pub(crate) struct Network {
     seed: u64,
@@ -31,11 +31,12 @@ pub(crate) struct Network {
 struct Links {
     /// The shortest and the longest delay of a packet, in ms.
     delays: (u64, u64),
-    /// Additional delays of packets from and to these parties, in ms.
+    /// Additional delays in ms. Each applies to all packets from and to its party.
     slowed: BTreeMap<Party, u64>,
-    /// Pairs of a sender and a receiver, whose packets do not arrive.
+    /// Pairs of a sender and a receiver. Packets from this sender to this receiver are held back.
     blocked: BTreeSet<(Party, Party)>,
-    /// Parties that disappeared. When their connections end, no packet is sent.
+    /// The parties that have disappeared. Their connections end without a packet to the other
+    /// party.
     silent: BTreeSet<Party>,
     pipes: Vec<Weak<Pipe>>,
 }
@@ -52,14 +53,14 @@ struct Pipe {
 
 #[derive(Debug)]
 struct PipeState {
-    /// The packets with their times of arrival. An empty packet ends the stream.
+    /// The packets in flight, each with its time of arrival. An empty packet ends the stream.
     packets: VecDeque<(Instant, Vec<u8>)>,
     last: Instant,
     is_reset: bool,
     reader: Option<Waker>,
 }
 
-/// One end of a connection.
+/// One end of a connection, which reads and writes bytes.
 #[derive(Debug)]
 pub(crate) struct Stream {
     network: Arc<Network>,
@@ -80,7 +81,7 @@ impl Network {
         Arc::new(Self { seed, start: Instant::now(), links: Mutex::new(links) })
     }
 
-    /// Returns both ends of a new connection: the end of `from`, and the end of `to`.
+    /// Creates a connection. Returns the end of `from` and the end of `to`.
     pub(crate) fn connection(self: &Arc<Self>, from: Party, to: Party) -> (Stream, Stream) {
         let opened = self.millis();
         let (there, back) = (Pipe::new(from, to, opened), Pipe::new(to, from, opened));
@@ -101,10 +102,11 @@ impl Network {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the delay of a packet of the connection that was opened at `opened` ms.
+    /// Returns the delay of a packet. The packet belongs to the connection that was opened at
+    /// `opened` ms.
     ///
-    /// The delay depends only on the parties and the times. Tasks that run in the same ms may
-    /// therefore run in any order without an effect on the world.
+    /// The delay depends only on the parties and the times. The order in which the tasks of one ms
+    /// run therefore does not change the world.
     pub(crate) fn delay(&self, from: Party, to: Party, opened: u64) -> Duration {
         let links = self.links.lock();
         let (shortest, longest) = links.delays;
@@ -123,7 +125,8 @@ impl Network {
         self.links.lock().silent.contains(&party)
     }
 
-    /// If `is_blocked`, holds back everything that `from` sends to `to`, otherwise delivers it.
+    /// If `is_blocked` is set, holds back all packets from `from` to `to`. Otherwise delivers them,
+    /// including those that were held back.
     pub(crate) fn set_blocked(&self, from: Party, to: Party, is_blocked: bool) {
         let pipes = {
             let mut links = self.links.lock();
@@ -137,12 +140,13 @@ impl Network {
         pipes.iter().filter_map(Weak::upgrade).for_each(|pipe| pipe.wake());
     }
 
-    /// Delays every packet from and to `party` by `millis` more.
+    /// Sets an additional delay of `millis` for every packet from and to `party`.
     pub(crate) fn set_slow(&self, party: Party, millis: u64) {
         self.links.lock().slowed.insert(party, millis);
     }
 
-    /// Sets whether the connections of `party` end without a packet.
+    /// If `is_silent` is set, connections of `party` that end do so without a packet to the other
+    /// party.
     pub(crate) fn set_silent(&self, party: Party, is_silent: bool) {
         let mut links = self.links.lock();
         if is_silent {
@@ -184,8 +188,8 @@ impl Pipe {
         }
     }
 
-    /// Sends a packet, which arrives after `delay`, but not before the packets that were sent
-    /// before it.
+    /// Sends a packet. The packet arrives after `delay`, but not before the packets that were sent
+    /// earlier.
     fn send(&self, delay: Duration, packet: Vec<u8>) {
         {
             let state = &mut *self.state.lock();
@@ -196,7 +200,7 @@ impl Pipe {
         self.wake();
     }
 
-    /// Reads the bytes that have arrived. If there are none, returns the time at which the next
+    /// Reads the bytes that have arrived. If none have arrived, returns the time at which the next
     /// packet arrives.
     fn receive(&self, is_blocked: bool, out: &mut ReadBuf<'_>, reader: &Waker) -> Received {
         let state = &mut *self.state.lock();
@@ -213,7 +217,7 @@ impl Pipe {
         let length = out.remaining().min(packet.len());
         out.put_slice(&packet[..length]);
         packet.drain(..length);
-        // The mark of the end of the stream stays in the queue.
+        // The empty packet that marks the end of the stream stays in the queue.
         if packet.is_empty() && length > 0 {
             state.packets.pop_front();
         }

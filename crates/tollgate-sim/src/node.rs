@@ -1,4 +1,4 @@
-//! The nodes: the shipped limiter over the shipped Redis store.
+//! The nodes of a world. They run the shipped limiter with the shipped Redis store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -25,31 +25,31 @@ use crate::policy;
 /// The name of the policy file in messages.
 const POLICY_NAME: &str = "world.yaml";
 
-/// The longest time that a caller waits for a decision. A decision that takes longer counts as
+/// The longest time that a caller waits for a decision. If a decision takes longer, it counts as
 /// missing.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// The part of a run in which a decision was made.
+/// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Phase {
-    /// Nothing has failed yet.
+    /// The phase before the first fault.
     Before,
-    /// Faults happen.
+    /// The phase in which faults happen.
     During,
-    /// Nothing fails any more, and nodes return to the store.
+    /// The phase after the last fault, in which nodes begin to use the store again.
     Recovering,
-    /// Nothing fails, and nodes have returned to the store.
+    /// The phase after all nodes use the store again. No faults happen.
     After,
 }
 
 impl Phase {
-    /// Whether limits are exact in this phase.
+    /// Returns whether limits are exact in this phase.
     pub(crate) const fn is_calm(self) -> bool {
         matches!(self, Self::Before | Self::After)
     }
 }
 
-/// The records of the calls of all nodes.
+/// The recorded store calls of all nodes, in the phases without faults.
 #[derive(Debug)]
 pub(crate) struct Records {
     phase: AtomicUsize,
@@ -76,7 +76,7 @@ impl Records {
         }
     }
 
-    /// Takes the recorded calls before the faults and after the faults.
+    /// Removes and returns the recorded calls: those before the faults, and those after the faults.
     pub(crate) fn take_histories(&self) -> [(&'static str, History); 2] {
         [("before the faults", self.before.take()), ("after them", self.after.take())]
     }
@@ -90,7 +90,7 @@ impl Records {
     }
 }
 
-/// The store of a node, with a record of its calls.
+/// The store of a node. It records its calls in [`Records`].
 #[derive(Debug)]
 struct RecordedBackend {
     backend: Backend,
@@ -114,32 +114,32 @@ impl Store for RecordedBackend {
     }
 }
 
-/// The source of a decision.
+/// What made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
-    /// The store, or the node's deny cache.
+    /// The store made the decision, or the node's deny cache did.
     Store,
-    /// The node without the store. The store did not execute the charge.
+    /// The node made the decision without the store. The store did not execute the charge.
     Local,
-    /// The node without the store. The store may have executed the charge.
+    /// The node made the decision without the store. The store may have executed the charge.
     Uncertain,
-    /// There was no decision.
+    /// No decision was made.
     Nothing,
 }
 
-/// The answer to a request.
+/// The answer of a node to a request.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Answer {
     pub(crate) is_admitted: bool,
     pub(crate) source: Source,
-    /// The time at which a retry would be admitted, if the request was refused.
+    /// If the request was refused, the time from which a retry should be admitted.
     pub(crate) ready_at: Option<Timestamp>,
     /// Whether the limit of 120 s refused the request.
     pub(crate) is_long_used_up: bool,
     pub(crate) waited: Duration,
 }
 
-/// The headers of a request, of which the only one is the user.
+/// The headers of a request. The only header is `x-user`.
 struct User<'a>(&'a str);
 
 impl Headers for User<'_> {
@@ -148,32 +148,32 @@ impl Headers for User<'_> {
     }
 }
 
-/// One node.
+/// A node of the world, which can be running or not.
 #[derive(Debug)]
 struct Node {
     clock: NodeClock,
-    /// The version of the policy with which the node starts.
+    /// The index of the policy version that the node uses from its next start on.
     version: AtomicUsize,
     running: Mutex<Option<Running>>,
-    /// How often the node has ended.
+    /// The number of times that the node has ended.
     ended: watch::Sender<u64>,
 }
 
-/// The limiter of a node that runs, and its policy file.
+/// The limiter and the policy file of a running node.
 #[derive(Debug)]
 struct Running {
     limiter: Arc<Limiter<RecordedBackend>>,
     file: PolicyFile<RecordedBackend>,
 }
 
-/// All nodes.
+/// All nodes of a world.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     cluster: Arc<Cluster>,
-    /// The policy file of each version, and whether nodes must refuse the file.
+    /// The text of the policy file for each version, and whether nodes must refuse to reload it.
     policies: Vec<(String, bool)>,
     nodes: Vec<Node>,
-    /// The descriptions of reloads that had a wrong result.
+    /// Descriptions of reloads that nodes wrongly accepted or refused.
     wrong_reloads: Mutex<Vec<String>>,
     pub(crate) records: Arc<Records>,
 }
@@ -226,12 +226,12 @@ impl Fleet {
         *place.running.lock() = Some(Running { limiter, file });
     }
 
-    /// Makes a node use a version of the policy from its next start on.
+    /// Sets the version of the policy that a node uses from its next start on.
     pub(crate) fn adopt(&self, node: usize, version: usize) {
         self.nodes[node].version.store(version, Ordering::Relaxed);
     }
 
-    /// Makes a node reload a version of the policy.
+    /// Makes a node reload its policy from the text of a version.
     pub(crate) fn reload(&self, node: usize, version: usize) {
         let (text, is_refused) = &self.policies[version];
         if !is_refused {
@@ -250,19 +250,19 @@ impl Fleet {
         self.wrong_reloads.lock().push(format!("node {node} {wrong}"));
     }
 
-    /// Takes the descriptions of reloads with a wrong result.
+    /// Removes and returns the descriptions of reloads that nodes wrongly accepted or refused.
     pub(crate) fn take_wrong_reloads(&self) -> Vec<String> {
         std::mem::take(&mut self.wrong_reloads.lock())
     }
 
-    /// Waits until the store of a node is connected, or does not answer.
+    /// Waits until the store of a node has connected to its servers, or a server does not answer.
     pub(crate) async fn started(&self, node: usize) {
         if let Some(limiter) = self.limiter(node) {
             limiter.store().backend.started().await;
         }
     }
 
-    /// Ends a node at once: its calls in flight are dropped.
+    /// Ends a node immediately. Its calls in flight are dropped.
     pub(crate) fn stop(&self, node: usize) {
         let place = &self.nodes[node];
         drop(place.running.lock().take());
@@ -273,26 +273,26 @@ impl Fleet {
         self.nodes[node].clock.step(millis);
     }
 
-    /// Returns the units that nodes admitted without the store and that may be missing in the
-    /// store, because the outcome of the later charge is unknown, or because a node had too many
-    /// units to record.
+    /// Returns the units that nodes admitted without the store, and that the store may not have
+    /// counted later. That happens if the outcome of the later charge is unknown, or if a node had
+    /// too many units to record.
     pub(crate) fn lost_local_units(&self) -> u64 {
         self.local_charges(|counts| counts.unknown + counts.dropped)
     }
 
-    /// Returns the units that nodes admitted while the store did not answer, and that the store
-    /// refused when the nodes charged them later, because the limit was used up.
+    /// Returns the units that nodes admitted without the store, and that the store refused when the
+    /// nodes charged them later. The store refused them because the limit was used up.
     pub(crate) fn exceeded_local_units(&self) -> u64 {
         self.local_charges(|counts| counts.exceeded)
     }
 
-    /// Returns the units that nodes took in advance and that the store may have counted although no
-    /// request used them.
+    /// Returns the units of quota leases that the store may have counted although no request used
+    /// them.
     pub(crate) fn lost_lease_units(&self) -> u64 {
         self.sum(|counts| counts.leases.units_lost)
     }
 
-    /// Returns the units that were charged for refused calls and that nodes could not refund.
+    /// Returns the units that were charged by refused calls and that nodes could not refund.
     pub(crate) fn unrefunded_units(&self) -> u64 {
         self.sum(|counts| counts.unrefunded)
     }
@@ -311,7 +311,8 @@ impl Fleet {
         limiters.map(of_node).sum()
     }
 
-    /// Returns the time that a node uses for its decisions.
+    /// Returns the time that a node uses for its decisions. Returns `None` if the node is not
+    /// running.
     pub(crate) fn now(&self, node: usize) -> Option<Timestamp> {
         Some(self.limiter(node)?.now())
     }
@@ -320,8 +321,8 @@ impl Fleet {
         self.nodes[node].running.lock().as_ref().map(|running| Arc::clone(&running.limiter))
     }
 
-    /// Sends a request of `subject` to a node. Returns `None` if the node does not run, or ends
-    /// before it answers.
+    /// Sends a request of `subject` to a node. Returns `None` if the node is not running, or if it
+    /// ends before it answers.
     pub(crate) async fn ask(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
         let mut ended = self.nodes[node].ended.subscribe();
         let limiter = self.limiter(node)?;

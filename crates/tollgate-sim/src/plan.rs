@@ -1,5 +1,5 @@
-//! The plan of a world, which is derived from a seed: its size, its clocks, its load and its
-//! faults.
+//! The plan of a world: its size, its clocks, its load and its faults. The plan is derived from a
+//! seed.
 
 mod action;
 mod changes;
@@ -17,32 +17,32 @@ pub use action::Action;
 pub use kind::Kind;
 pub use version::{Defect, Version};
 
-/// The longest pause of a caller after a refusal, in ms, in most worlds.
+/// The longest pause of a caller after a refusal, in ms. Some kinds of worlds use another value.
 const PAUSE_AFTER_REFUSAL: u64 = 120;
 
 /// The default deadline of a decision, in ms.
 const DEADLINE: u64 = 15;
 
-/// The deadline with memcached, in ms: a decision on two limits takes three round trips, and more if
-/// other nodes charge the same subject.
+/// The deadline of a decision with memcached, in ms. A decision on two limits takes three round
+/// trips, and more if other nodes charge the same subject.
 const MEMCACHED_DEADLINE: u64 = 50;
 
-/// The first seed whose kind is one of [`Kind::SECOND`].
+/// The first seed for which [`Kind::SECOND`] contains the possible kinds of worlds.
 pub const FIRST_OF_SECOND: u64 = 4_096;
 
-/// The first seed whose kind is one of [`Kind::ALL`].
+/// The first seed for which [`Kind::ALL`] contains the possible kinds of worlds.
 pub const FIRST_OF_ALL: u64 = 16_384;
 
-/// The shard of a server, and the number of the server in the shard.
+/// The position of a server: its shard, and its number in the shard.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ServerPlace {
     pub(crate) shard: usize,
-    /// The number of the server in its shard. 0 is the primary of the configuration.
+    /// The number of the server in its shard. The configured primary has the number 0.
     pub(crate) number: usize,
 }
 
 impl ServerPlace {
-    /// Returns the host name: `a0.sim` is the first server of shard a.
+    /// Returns the host name of the server: `a0.sim` is the first server of shard a.
     pub(crate) fn name(self) -> String {
         format!("{}{}.sim", shard_name(self.shard), self.number)
     }
@@ -53,12 +53,12 @@ pub(crate) fn sentinel_name(number: usize) -> String {
     format!("s{number}.sim")
 }
 
-/// Returns the name of a shard in policy files, and in the configuration of sentinels.
+/// Returns the name that a shard has in policy files and in the configuration of sentinels.
 pub(crate) fn shard_name(shard: usize) -> char {
     char::from(b'a' + u8::try_from(shard).unwrap_or(25))
 }
 
-/// A world, as it is derived from its seed.
+/// The plan of a world. All its values are derived from the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
     /// The seed.
@@ -69,49 +69,52 @@ pub struct Plan {
     pub nodes: usize,
     /// The number of shards.
     pub shards: usize,
-    /// The servers of each shard: a primary, and replicas.
+    /// The number of servers in each shard: a primary and its replicas.
     pub servers_per_shard: usize,
-    /// The sentinels that announce the servers. If there are none, the policy lists the servers.
+    /// The number of sentinels that announce the servers. If there are none, the policy lists the
+    /// servers.
     pub sentinels: usize,
-    /// Whether the step is a script rather than a function.
+    /// Whether the step runs as a script. Otherwise it runs as a function.
     pub uses_script: bool,
     /// The shortest and the longest delay of a packet, in ms.
     pub delays: (u64, u64),
-    /// The deadline of a decision, in ms.
+    /// The deadline of a decision of the nodes, in ms.
     pub deadline: u64,
     /// The delay of replication, in ms.
     pub replication_delay: u64,
-    /// How far each node's clock is ahead, in ms.
+    /// How far the clock of each node is ahead of the world's time, in ms.
     pub node_clocks: Vec<i64>,
-    /// How far each server's clock is ahead, in ms.
+    /// How far the clock of each server is ahead of the world's time, in ms.
     pub server_clocks: Vec<i64>,
-    /// The callers of each node.
+    /// The number of callers of each node.
     pub callers: usize,
     /// The longest pause of a caller between two requests, in ms.
     pub pause: u64,
-    /// The longest pause of a caller after a refusal, in ms, if it is longer than `pause`. A node
-    /// repeats a refusal from its deny cache, so frequent retries test little.
+    /// The longest pause of a caller after a refusal, in ms. It applies only if it is longer than
+    /// `pause`. A node repeats a refusal from its deny cache, so frequent retries would test
+    /// little.
     pub pause_after_refusal: u64,
     /// The time for which callers send requests of a subject, in ms.
     pub subject_life: u64,
-    /// The quotas of the two limits, of 2 s and of 120 s, in the first version of the policy.
+    /// The quotas in the first version of the policy: that of the first limit, which has a window
+    /// of 2 s, and that of the second limit, which has a window of 120 s.
     pub quotas: (u64, u64),
     /// The versions of the policy. Nodes start with the first one.
     pub versions: Vec<Version>,
-    /// The index of the version that all nodes have at the end.
+    /// The index of the policy version that all nodes use at the end.
     pub last_version: usize,
-    /// The actions, each with its time in ms since the faults begin, in order.
+    /// The faults and changes, in order. Each has its time in ms since the beginning of the faults.
     pub actions: Vec<(u64, Action)>,
-    /// How long the faults last, in ms. 0 if there are no faults.
+    /// The duration of all faults together, in ms. 0 if there are no faults.
     pub faults_last: u64,
-    /// The number of times that a shard may lose all counters.
+    /// The number of times that all counters of a shard may be lost.
     pub losses: u64,
-    /// The number of times that a node starts again.
+    /// The number of times that a node restarts.
     pub restarts: u64,
 }
 
 impl Plan {
-    /// Draws the world of `seed`.
+    /// Generates the world of `seed`.
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut random = Random::new(seed ^ 0x7469_636b);
@@ -194,7 +197,7 @@ impl Plan {
             delays,
             deadline: if kind == Kind::Memcached { MEMCACHED_DEADLINE } else { DEADLINE },
             replication_delay: random.one_of(&[0, 1, 5, 20, 100]),
-            // The clocks differ by far less than half of the default tolerance.
+            // The differences between the clocks are far below half of the default clock skew.
             node_clocks: (0..nodes).map(|_| random.within(0..=400) as i64 - 200).collect(),
             server_clocks: (0..shards * servers_per_shard)
                 .map(|_| random.within(0..=400) as i64 - 200)
@@ -215,17 +218,17 @@ impl Plan {
         plan
     }
 
-    /// Returns the quota of the limit of 120 s in the first and in the last version of the policy.
+    /// Returns the quotas of the second limit in the first and in the last version of the policy.
     pub(crate) fn first_and_last_quota(&self) -> (u64, u64) {
         (self.quotas.1, self.versions[self.last_version].quotas.1)
     }
 
-    /// Returns the largest quota of the limit of 120 s in the versions that nodes accept.
+    /// Returns the largest quota of the second limit in the versions that nodes accept.
     pub(crate) fn most_quota(&self) -> u64 {
         self.accepted_quotas().max().unwrap_or(self.quotas.1)
     }
 
-    /// Returns the smallest quota of the limit of 120 s in the versions that nodes accept.
+    /// Returns the smallest quota of the second limit in the versions that nodes accept.
     pub(crate) fn least_quota(&self) -> u64 {
         self.accepted_quotas().min().unwrap_or(self.quotas.1)
     }
@@ -235,14 +238,14 @@ impl Plan {
         accepted.map(|version| version.quotas.1)
     }
 
-    /// Returns the places of all servers, in the order of their indexes.
+    /// Returns the positions of all servers, in the order of the servers' indexes.
     pub(crate) fn servers(&self) -> impl Iterator<Item = ServerPlace> + use<> {
         let per_shard = self.servers_per_shard;
         (0..self.shards * per_shard)
             .map(move |index| ServerPlace { shard: index / per_shard, number: index % per_shard })
     }
 
-    /// Returns the configured primary of a shard.
+    /// Returns the index of the configured primary of a shard.
     pub(crate) const fn primary_of(&self, shard: usize) -> usize {
         shard * self.servers_per_shard
     }
@@ -336,7 +339,7 @@ impl Plan {
         let (back, follows) = (promoted + random.within(10..=3_000), promoted + 3_000);
         match random.within(0..=2) {
             0 => {
-                // A planned failover: the old primary becomes a replica at once.
+                // In a planned failover, the old primary becomes a replica immediately.
                 self.push(at, Action::Promote(replica));
                 self.push(at + 1, Action::Follow { server: primary, primary: replica });
             }
@@ -366,7 +369,8 @@ impl Plan {
         self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
         self.push(promoted, Action::Promote(replica));
         self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-        // A node that starts at this time has to choose a primary without any earlier observation.
+        // A node that starts now has to choose a primary without having observed the servers
+        // before.
         let node = self.any_node(random);
         let stopped = back + random.within(10..=2_000);
         self.push(stopped, Action::StopNode(node));
@@ -398,8 +402,8 @@ impl Plan {
                     ]);
                     let server = self.any_server(random);
                     self.push(at, Action::StepServer { server, millis });
-                    // Until the last node has detected the change, each node treats the windows of
-                    // the other nodes as ended.
+                    // Until the last node has detected the change of the clock, each node treats
+                    // the windows that other nodes opened as ended.
                     self.losses += u64::from(self.nodes > 1);
                 }
             }

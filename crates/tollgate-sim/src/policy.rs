@@ -1,10 +1,10 @@
-//! The policy files of the nodes.
+//! Generates the policy files of the nodes.
 
 use std::fmt::Write as _;
 
 use crate::plan::{Defect, Kind, Plan, Version, sentinel_name, shard_name};
 
-/// Returns the policy file of a version.
+/// Returns the text of the policy file for a version of the policy.
 pub(crate) fn text(plan: &Plan, version: &Version) -> String {
     let (short, long) = version.quotas;
     let window = version.window;
@@ -41,7 +41,7 @@ pub(crate) fn text(plan: &Plan, version: &Version) -> String {
     text
 }
 
-/// Returns the settings of a store with these shards.
+/// Returns the settings of a Redis store with the given shards.
 fn redis(plan: &Plan, version: &Version, shards: &[usize]) -> String {
     let previous = version.previous.as_ref().map_or_else(String::new, |previous| {
         format!(", previous: {{ shards: {{ {} }} }}", shard_list(plan, previous))
@@ -55,7 +55,7 @@ fn redis(plan: &Plan, version: &Version, shards: &[usize]) -> String {
     )
 }
 
-/// Returns the settings of a store with these memcached servers.
+/// Returns the settings of a memcached store. Each of the shards is one server.
 fn memcached(plan: &Plan, shards: &[usize]) -> String {
     let servers = plan.servers().filter(|place| shards.contains(&place.shard));
     let servers: Vec<_> = servers.map(|place| format!("\"{}:11211\"", place.name())).collect();

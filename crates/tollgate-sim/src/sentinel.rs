@@ -1,4 +1,4 @@
-//! The model of a sentinel: its reports about the shards, and its events.
+//! The model of a sentinel: its reports about the shards, and the events that it sends.
 
 use crate::plan::{Plan, shard_name};
 use crate::server::Reply;
@@ -6,27 +6,27 @@ use crate::server::Reply;
 /// The port of every server.
 const SERVER_PORT: u16 = 6_379;
 
-/// A sentinel.
+/// A simulated sentinel.
 #[derive(Debug)]
 pub(crate) struct Sentinel {
     shards: Vec<ShardReport>,
 }
 
-/// The report of a sentinel about a shard.
+/// The report of a sentinel about one shard.
 #[derive(Debug)]
 struct ShardReport {
     /// The host names of the shard's servers.
     servers: Vec<String>,
     /// The index of the primary in `servers`.
     primary: usize,
-    /// The configuration epoch, which grows with each promotion.
+    /// The configuration epoch. It grows with each promotion.
     epoch: u64,
-    /// Whether the sentinel received no answer of the primary.
+    /// Whether the sentinel reports that the primary may be down.
     is_in_doubt: bool,
 }
 
 impl Sentinel {
-    /// Creates a sentinel that reports the configured primaries of `plan`.
+    /// Creates a sentinel that reports the primaries with which `plan` begins.
     pub(crate) fn new(plan: &Plan) -> Self {
         let report = |shard| {
             let servers = plan.servers().filter(|place| place.shard == shard);
@@ -36,8 +36,8 @@ impl Sentinel {
         Self { shards: (0..plan.shards).map(report).collect() }
     }
 
-    /// Makes the sentinel report `primary` as the primary of a shard. Returns the name of the
-    /// event.
+    /// Makes the sentinel report `primary` as the primary of a shard. Returns the name of the event
+    /// that the sentinel sends.
     pub(crate) fn name(&mut self, shard: usize, primary: &str) -> &'static str {
         let report = &mut self.shards[shard];
         if let Some(place) = report.servers.iter().position(|server| server == primary) {
@@ -49,7 +49,7 @@ impl Sentinel {
     }
 
     /// Makes the sentinel report whether the primary of a shard may be down. Returns the name of
-    /// the event.
+    /// the event that the sentinel sends.
     pub(crate) fn doubt(&mut self, shard: usize, is_in_doubt: bool) -> &'static str {
         self.shards[shard].is_in_doubt = is_in_doubt;
         if is_in_doubt { "+odown" } else { "-odown" }
@@ -95,13 +95,13 @@ impl Sentinel {
                     replicas.map(|(_, name)| fields(&[("ip", name), ("port", &port)])).collect(),
                 )
             }
-            // The policy lists all sentinels.
+            // Nodes need no further sentinels, because the policy lists all of them.
             _ => Reply::List(Vec::new()),
         }
     }
 }
 
-/// Returns names and values as one flat list, which clients accept as a map.
+/// Returns names and values as a flat list, which clients also accept in place of a map.
 fn fields(fields: &[(&str, &str)]) -> Reply {
     Reply::List(fields.iter().flat_map(|(name, value)| [*name, *value]).map(Reply::text).collect())
 }

@@ -1,11 +1,11 @@
-//! Smaller worlds that still fail.
+//! Reduces a world that fails to a smaller one that still fails.
 
 use crate::plan::Plan;
 use crate::world::run;
 
-/// Removes nodes, callers and actions from a world that fails, one by one, as long as the smaller
-/// world fails too. Returns the smallest world that was found. It fails, and does not fail if any
-/// further part is removed.
+/// Removes nodes, callers and actions from a world that fails, one at a time, as long as the
+/// smaller world fails too. Returns the smallest world that was found. That world fails, and it no
+/// longer fails if one more node, caller or action is removed.
 #[must_use]
 pub fn shrink(plan: &Plan) -> Plan {
     let fails = |plan: &Plan| !run(plan, false).violations.is_empty();
@@ -17,7 +17,7 @@ pub fn shrink(plan: &Plan) -> Plan {
     }
 }
 
-/// Returns the worlds with one node, one caller for each node, or one action less.
+/// Returns the worlds that have one node, one caller per node, or one action less than `plan`.
 fn smaller_than(plan: &Plan) -> impl Iterator<Item = Plan> {
     let nodes = (0..plan.nodes).filter_map(|node| plan.without_node(node));
     let callers = (plan.callers > 1).then(|| Plan { callers: plan.callers - 1, ..plan.clone() });

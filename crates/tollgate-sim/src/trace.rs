@@ -1,4 +1,4 @@
-//! The events of a run.
+//! The recorded events of a run, as a table and as a page.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The most events of a run that are recorded. Further events are dropped.
+/// The largest number of events that are recorded for a run. Further events are dropped.
 pub const MAX_EVENTS: usize = 200_000;
 
-/// One event.
+/// One event of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// The virtual time of the event since the start, in ms.
     pub at: u64,
-    /// The node, the server, or `world`.
+    /// The node or the server that the event concerns, or `world`.
     pub who: String,
-    /// What happened.
+    /// A description of the event.
     pub what: String,
     /// Whether the event is a fault or the end of a fault.
     pub is_fault: bool,
 }
 
-/// A recorder of events. It records nothing if the run is not traced.
+/// Records the events of a run. If the run is not traced, nothing is recorded.
 #[derive(Clone, Debug)]
 pub(crate) struct Trace {
     start: Instant,
@@ -54,7 +54,7 @@ impl Trace {
         }
     }
 
-    /// Returns the recorded events, ordered by time. Events of the same ms are ordered by party.
+    /// Returns the recorded events in order of time. Events of the same ms are ordered by party.
     pub(crate) fn events(&self) -> Vec<Event> {
         let mut events = self.events.as_ref().map(|it| it.lock().clone()).unwrap_or_default();
         events.sort_by(|one, other| {
@@ -78,7 +78,7 @@ pub fn table(events: &[Event]) -> String {
     })
 }
 
-/// Returns the events as an HTML page: one column for each party, faults marked.
+/// Returns the events as an HTML page with one column for each party. Faults are marked.
 #[must_use]
 pub fn page(title: &str, events: &[Event]) -> String {
     let mut parties: Vec<&str> = events.iter().map(|event| &*event.who).collect();

@@ -1,4 +1,4 @@
-//! The phases of a run.
+//! Runs a world through its phases.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,29 +15,30 @@ use crate::node::{Fleet, Phase};
 use crate::plan::{Action, Plan};
 use crate::trace::{Event, Trace};
 
-/// The time until every node has queried every server.
+/// The time that a world gets at its start. In this time, every node has queried every server.
 const SETTLED_AFTER: Duration = Duration::from_secs(3);
 
-/// The longest time until all nodes use the store again after the last fault. In this time, nodes
-/// stop using an old primary, test whether their servers answer again, replay charges, and charge
-/// to the store the units that they admitted without it.
+/// The longest time from the last fault until all nodes use the store again. In this time, nodes
+/// stop using an old primary, test whether their servers answer, replay charges, and charge to the
+/// store the units that they admitted without it.
 const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 
-/// The length of the phases without faults.
+/// The duration of each phase without faults.
 const CALM: Duration = Duration::from_millis(2_500);
 
-/// The result of a run.
+/// The result of running a world.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The violations. Empty if the world satisfied all requirements.
+    /// The violations of the requirements. The list is empty if the world satisfied all
+    /// requirements.
     pub violations: Vec<String>,
-    /// The figures.
+    /// Numbers that describe the run.
     pub figures: Figures,
     /// The events, if they were recorded.
     pub events: Vec<Event>,
 }
 
-/// Runs the world of `plan`, and records its events if `is_traced`.
+/// Runs the world of `plan`. Records its events if `is_traced` is set.
 ///
 /// # Panics
 /// If the runtime cannot be created.
@@ -45,7 +46,7 @@ pub struct Outcome {
 pub fn run(plan: &Plan, is_traced: bool) -> Outcome {
     let mut builder = Builder::new_current_thread();
     builder.enable_time().start_paused(true);
-    // Only unstable builds of tokio can seed the order in which tasks of the same ms are woken.
+    // In Tokio, only unstable builds can seed the order in which tasks of the same ms are woken.
     #[cfg(tokio_unstable)]
     builder.rng_seed(tokio::runtime::RngSeed::from_bytes(&plan.seed.to_le_bytes()));
     let runtime = builder.build().expect("a runtime without I/O");
@@ -114,11 +115,11 @@ impl<'p> World<'p> {
         Outcome { violations, figures, events: self.trace.events() }
     }
 
-    /// Returns the units that nodes admitted without the store and that the store does not count.
+    /// Returns the units that nodes admitted without the store, and that the store does not count.
     fn lost_local_units(&self) -> u64 {
         let lost = self.fleet.lost_local_units();
-        // If the quota was raised, the units that the store had refused as beyond the old quota
-        // count too.
+        // If a version of the policy raised the quota, the units that the store refused because of
+        // the old quota are also not counted.
         let is_raised = self.plan.least_quota() < self.plan.most_quota();
         if is_raised { lost + self.fleet.exceeded_local_units() } else { lost }
     }
@@ -157,8 +158,8 @@ impl<'p> World<'p> {
         Client { fleet, judge, trace: self.trace.clone(), node, phase, begun, until }
     }
 
-    /// Ends all faults. After that, each shard has one primary, unless the plan keeps a second
-    /// primary until the end.
+    /// Ends all faults. After that, each shard has one primary. Only if the plan has two primaries
+    /// until the end, the second one stays.
     fn heal(&self) {
         self.trace.fault(|| ("world".to_owned(), "all faults end".to_owned()));
         let (plan, cluster) = (self.plan, &*self.cluster);
@@ -171,7 +172,7 @@ impl<'p> World<'p> {
                 act(cluster, &self.fleet, Action::Start { server, has_data: true });
             }
         }
-        // The sentinels have the indexes after the servers.
+        // The indexes of the sentinels follow those of the servers.
         for server in 0..plan.shards * plan.servers_per_shard + plan.sentinels {
             act(cluster, &self.fleet, Action::Thaw(server));
             for node in 0..plan.nodes {
@@ -182,7 +183,7 @@ impl<'p> World<'p> {
         (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
     }
 
-    /// Sends requests for every subject until its limit is used up.
+    /// Sends requests for each subject of the faults until the subject's limit is used up.
     async fn drain(&self) {
         self.note("the rest of every limit is asked for");
         let now = Instant::now();

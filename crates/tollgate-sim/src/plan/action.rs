@@ -1,9 +1,9 @@
-//! The faults and changes of nodes, servers and links.
+//! The faults and changes that a plan can contain.
 
 /// A fault or a change of a node, a server or a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Packets from a node to a server are held back, or are delivered again.
+    /// Packets from a node to a server are held back, or delivered again.
     BlockRequests {
         /// The node.
         node: usize,
@@ -12,7 +12,7 @@ pub enum Action {
         /// Whether the packets are held back.
         on: bool,
     },
-    /// Packets from a server to a node are held back, or are delivered again.
+    /// Packets from a server to a node are held back, or delivered again.
     BlockReplies {
         /// The node.
         node: usize,
@@ -21,110 +21,111 @@ pub enum Action {
         /// Whether the packets are held back.
         on: bool,
     },
-    /// Packets from and to a server take `millis` longer.
+    /// All packets from and to a server take longer.
     Slow {
         /// The server.
         server: usize,
         /// The additional delay in ms.
         millis: u64,
     },
-    /// All connections of a server break.
+    /// All connections of a server break. The value is the index of the server.
     Disconnect(usize),
-    /// A server stops answering, and keeps its connections.
+    /// A server stops answering and keeps its connections. The value is the index of the server.
     Freeze(usize),
-    /// A server that stopped answering answers again.
+    /// A frozen server answers again. The value is the index of the server.
     Thaw(usize),
-    /// A server ends. If `silent`, its connections are not closed.
+    /// The process of a server ends.
     Crash {
         /// The server.
         server: usize,
-        /// Whether the server's machine is lost too.
+        /// Whether the server's machine is lost too. In that case the connections are not closed.
         silent: bool,
     },
-    /// A server starts again, in the role that it had.
+    /// A server starts again, in the role that it had before it ended.
     Start {
         /// The server.
         server: usize,
-        /// Whether the server has its data.
+        /// Whether the server still has its data.
         has_data: bool,
     },
-    /// A server becomes a primary.
+    /// A server becomes a primary. The value is the index of the server.
     Promote(usize),
-    /// A server follows another one.
+    /// A server becomes a replica of another server.
     Follow {
-        /// The replica.
+        /// The server that becomes a replica.
         server: usize,
-        /// The primary of the replica.
+        /// The server that the replica follows.
         primary: usize,
     },
-    /// A server is out of memory, or has memory again.
+    /// A server runs out of memory, or has free memory again.
     Full {
         /// The server.
         server: usize,
         /// Whether the server is out of memory.
         on: bool,
     },
-    /// A server forgets scripts and functions.
+    /// A server loses its scripts and functions. The value is the index of the server.
     ForgetStep(usize),
-    /// A server is busy with a script, or the script has ended.
+    /// A server becomes busy with a script, or the script ends.
     Busy {
         /// The server.
         server: usize,
         /// Whether the server is busy.
         on: bool,
     },
-    /// All keys of a server are deleted.
+    /// All keys of a server are deleted. The value is the index of the server.
     Flush(usize),
-    /// A server removes half of its keys to free memory.
+    /// A server removes half of its keys to free memory. The value is the index of the server.
     Evict(usize),
-    /// A replica receives no writes from its primary, or receives all of them again.
+    /// A replica stops receiving writes from its primary, or receives all of them again.
     Detach {
         /// The replica.
         server: usize,
-        /// Whether the replica is detached.
+        /// Whether the replica receives no writes.
         on: bool,
     },
-    /// A node ends.
+    /// A node ends. The value is the index of the node.
     StopNode(usize),
-    /// A node starts.
+    /// A node starts. The value is the index of the node.
     StartNode(usize),
-    /// A node reloads its policy.
+    /// A node reloads its policy from another version.
     Reload {
         /// The node.
         node: usize,
-        /// The index of the version.
+        /// The index of the version of the policy.
         version: usize,
     },
     /// A node uses another version of the policy from its next start on.
     Adopt {
         /// The node.
         node: usize,
-        /// The index of the version.
+        /// The index of the version of the policy.
         version: usize,
     },
-    /// A node's clock is set.
+    /// The clock of a node is set to another time.
     StepNode {
         /// The node.
         node: usize,
         /// The change of the clock in ms.
         millis: i64,
     },
-    /// A server's clock is set.
+    /// The clock of a server is set to another time.
     StepServer {
         /// The server.
         server: usize,
         /// The change of the clock in ms.
         millis: i64,
     },
-    /// A sentinel reports a server as the primary of its shard, in a new epoch.
+    /// A sentinel reports another server as the primary of its shard, with a new configuration
+    /// epoch.
     Name {
         /// The index of the sentinel.
         sentinel: usize,
         /// The server.
         primary: usize,
     },
-    /// A sentinel reports that the primary of a shard may be down, or that it is no longer in
-    /// doubt.
+    /// A sentinel reports that the primary of a shard may be down, or that it is no longer in doubt
+    /// whether the primary is up.
     Doubt {
         /// The index of the sentinel.
         sentinel: usize,
@@ -136,7 +137,8 @@ pub enum Action {
 }
 
 impl Action {
-    /// Returns the node that the action concerns, or `None` if it concerns no node.
+    /// Returns the index of the node that the action concerns, to change it. Returns `None` if the
+    /// action concerns no node.
     pub(super) const fn node_mut(&mut self) -> Option<&mut usize> {
         match self {
             Self::BlockRequests { node, .. }

@@ -1,25 +1,27 @@
-//! Worlds in which operators change something.
+//! Worlds in which operators change the configuration: shards, leased limits, policies and
+//! rollouts.
 
 use tollgate_conformance::Random;
 
 use super::{Action, Defect, Plan, Version};
 
-/// The window of the second limit while shards are added or removed, in seconds. A node ends a
-/// rebalance only after the longest window.
+/// In worlds in which shards are added or removed: the window of the second limit, in seconds. A
+/// node can end a rebalance only after the longest window.
 const MOVE_WINDOW: u64 = 15;
 
 /// The longest time, in ms, that a node needs for a rebalance after the last node has started with
-/// the new shard map. It consists of the lifetime of heartbeats and three observations, then the
-/// longest window with its tolerated clock difference, the lifetime again and one observation.
+/// the new shard map. It is the sum of the lifetime of heartbeats and three observations, the
+/// longest window with its tolerated clock difference, and once more the lifetime with one
+/// observation.
 const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
 
-/// The time in ms for which callers send requests for one subject in a world with a rebalance. It
-/// is shorter than the window.
+/// The time in ms for which callers send requests of one subject in a world with a rebalance. It is
+/// shorter than the window.
 const MOVE_SUBJECT_LIFE: u64 = 6_000;
 
 impl Plan {
-    /// Draws a rebalance. All nodes restart with a new shard map, and one of them may restart
-    /// twice. In the end all nodes restart without the previous map.
+    /// Adds a rebalance to the plan. All nodes restart with a new shard map, and one of them may
+    /// restart twice. At the end, all nodes restart without the previous shard map.
     pub(super) fn draw_rebalance(&mut self, random: &mut Random) {
         let all: Vec<usize> = (0..self.shards).collect();
         let fewer = all[..self.shards - 1].to_vec();
@@ -30,7 +32,7 @@ impl Plan {
         };
         self.callers = 2;
         self.pause = 40;
-        // Worlds of this kind are long.
+        // Worlds with a rebalance take long, so callers send fewer requests.
         self.pause_after_refusal = 300;
         self.subject_life = MOVE_SUBJECT_LIFE;
         let version = |shards: &[usize], previous: Option<&[usize]>| Version {
@@ -51,8 +53,8 @@ impl Plan {
             self.draw_outages_at(random, within);
         }
         if random.chance(60) {
-            // The restarted node may be the node that leads the rebalance, or a node that follows.
-            // While it connects, the other nodes may have stopped using the old owner. See
+            // The node that restarts can be the leader of the rebalance or another node. While it
+            // connects, the other nodes may have stopped using the old shards of subjects. See
             // `rebalance::max_over_admission`.
             self.losses += u64::from(self.nodes > 1);
             let node = self.any_node(random);
@@ -65,9 +67,9 @@ impl Plan {
         }
     }
 
-    /// Draws outages that begin within 8 s after a time in `within`. During such an outage, usage
-    /// in one store may be missing in the other store, and charges at one store possibly do not
-    /// reach the other.
+    /// Adds outages that begin within 8 s after a time in `within`. During such an outage, the
+    /// usage in one store may be missing in the other store, and charges may reach only one of the
+    /// stores.
     fn draw_outages_at(&mut self, random: &mut Random, within: std::ops::RangeInclusive<u64>) {
         let (before, shift) = (self.actions.len(), random.within(within));
         self.draw_outages(random, 1..=2);
@@ -75,7 +77,8 @@ impl Plan {
         self.losses += 2;
     }
 
-    /// Ends a node, and starts it with a version of the policy. Returns the time of the start.
+    /// Ends a node at `at`, and starts it with a version of the policy. Returns the time of the
+    /// start.
     fn push_restart(&mut self, random: &mut Random, at: u64, node: usize, version: usize) -> u64 {
         let back = at + random.within(1..=1_000);
         self.push(at, Action::StopNode(node));
@@ -85,7 +88,7 @@ impl Plan {
         back
     }
 
-    /// Draws subjects with many requests on a leased limit, with outages and with nodes that end.
+    /// Adds many requests for a few subjects on a leased limit, outages, and nodes that end.
     pub(super) fn draw_leases(&mut self, random: &mut Random) {
         self.pause = random.one_of(&[3, 6, 12]);
         self.quotas.1 = random.within(100..=400);
@@ -96,8 +99,8 @@ impl Plan {
         self.draw_outages(random, 0..=2);
     }
 
-    /// Draws reloads of changed policies, at a different time for each node. Some of the policies
-    /// are invalid, and a node must refuse them.
+    /// Adds reloads of changed policies. Each node reloads at another time. Some of the policies
+    /// are invalid, and nodes must refuse them.
     pub(super) fn draw_reloads(&mut self, random: &mut Random) {
         let base = self.versions[0].clone();
         let mut at = 0;
@@ -125,7 +128,8 @@ impl Plan {
         self.draw_outages(random, 0..=1);
     }
 
-    /// Draws a rollout whose percentage rises and falls, at a different time at each node.
+    /// Adds a rollout with a percentage that rises and falls. Each node changes the percentage at
+    /// another time.
     pub(super) fn draw_rollout(&mut self, random: &mut Random) {
         let base = Version { percent: Some(0), ..self.versions[0].clone() };
         self.versions = vec![Version { percent: Some(random.one_of(&[0, 0, 50])), ..base.clone() }];
@@ -140,8 +144,7 @@ impl Plan {
                 self.push(at + random.within(0..=500), Action::Reload { node, version });
             }
             at += 500;
-            // While nodes disagree on the percentage, each of the two stores admits the whole
-            // limit.
+            // While nodes use different percentages, each of the two stores admits the whole quota.
             self.losses += u64::from(self.nodes > 1);
         }
         if random.chance(40) {

@@ -2,53 +2,58 @@
 
 use std::fmt;
 
-/// The kind of a world. Each kind has its own faults and its own bounds.
+/// The kind of a world, which determines the faults and the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing fails.
     Healthy,
-    /// A round trip takes more than half of a decision's deadline, and many decisions are in flight.
+    /// Nothing fails, but a round trip takes more than half of a decision's deadline, and many
+    /// decisions are in flight.
     Distant,
-    /// The clocks of nodes are wrong by up to days, and are set during the run.
+    /// The clocks of nodes are wrong by up to days, and are set to other times during the run.
     WrongClocks,
-    /// Links and servers fail for a while, and lose no data.
+    /// Links and servers fail for some time. No data is lost.
     Outage,
-    /// A replica is promoted, by plan or because the primary died.
+    /// A replica is promoted, because an operator plans it or because the primary has died.
     Failover,
     /// Two servers of a shard report themselves as primary, one of them for the rest of the run.
     TwoPrimaries,
-    /// Servers lose data, or their clocks are set.
+    /// Servers lose data, or their clocks are set to other times.
     DataLoss,
-    /// Nodes end and start again while servers fail.
+    /// Nodes end and start again, while servers also fail.
     NodesRestart,
-    /// Subjects move between shards while nodes restart one after the other; one of the nodes ends
-    /// a second time.
+    /// Subjects move between shards, while nodes restart one after another. One of the nodes
+    /// restarts a second time.
     Rebalance,
-    /// Nodes take units of a limit in advance, while servers fail and nodes end.
+    /// Nodes take units of a limit in advance with quota leases, while servers fail and nodes end.
     Leases,
-    /// Nodes reload policies with changed, added and removed limits, and refuse some of them.
+    /// Nodes reload policies in which limits are changed, added or removed. Nodes must refuse some
+    /// of the policies.
     Reloads,
-    /// Subjects move between two stores by a percentage that rises and falls.
+    /// Subjects move between the two stores of a rollout, as its percentage rises and falls.
     Rollout,
     /// Sentinels announce the servers, and promote a replica.
     Sentinels,
-    /// The limits are in memcached.
+    /// The counters are in memcached. Servers fail, and lose their data when they restart.
     Memcached,
     /// Servers remove keys to free memory.
     Evictions,
-    /// Servers are busy with a script.
+    /// Servers are busy with a script and answer every command with an error.
     Busy,
 }
 
 impl Kind {
-    /// The kinds of the seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND), in their order.
+    /// The kinds of worlds for seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND). The seed
+    /// selects a kind by its remainder.
     pub const FIRST: &[Self] = Self::ALL.split_at(8).0;
 
-    /// The kinds of the seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to
-    /// [`FIRST_OF_ALL`](super::FIRST_OF_ALL), in their order.
+    /// The kinds of worlds for seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to, but
+    /// not including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The seed selects a kind by its
+    /// remainder.
     pub const SECOND: &[Self] = Self::ALL.split_at(12).0;
 
-    /// All kinds, in the order of the other seeds.
+    /// All kinds of worlds. Seeds from [`FIRST_OF_ALL`](super::FIRST_OF_ALL) on select one of them
+    /// by their remainder.
     pub const ALL: [Self; 16] = [
         Self::Healthy,
         Self::Distant,

@@ -1,11 +1,11 @@
-//! Worlds with memcached, and with servers that are busy or remove keys.
+//! Worlds with memcached, and worlds with servers that are busy or remove keys.
 
 use tollgate_conformance::Random;
 
 use super::{Action, Plan};
 
 impl Plan {
-    /// Draws outages of memcached servers. The servers have no data after a restart.
+    /// Adds outages of memcached servers. A memcached server has no data after a restart.
     pub(super) fn draw_memcached(&mut self, random: &mut Random) {
         self.draw_outages(random, 0..=3);
         for (_, action) in &mut self.actions {
@@ -24,7 +24,7 @@ impl Plan {
         }
     }
 
-    /// Draws servers that remove keys to free memory, and outages.
+    /// Adds servers that remove keys to free memory, and outages.
     pub(super) fn draw_evictions(&mut self, random: &mut Random) {
         for _ in 0..random.within(1..=2) {
             let (server, at) = (self.any_primary(random), random.within(0..=6_000));
@@ -34,7 +34,7 @@ impl Plan {
         self.draw_outages(random, 0..=1);
     }
 
-    /// Draws servers that are busy with a script, and outages.
+    /// Adds servers that are busy with a script, and outages.
     pub(super) fn draw_busy(&mut self, random: &mut Random) {
         for _ in 0..random.within(1..=3) {
             let (server, from) = (self.any_primary(random), random.within(0..=6_000));

@@ -1,21 +1,22 @@
-//! Worlds in which sentinels announce the servers, and promote replicas.
+//! Worlds in which sentinels announce the servers and promote replicas.
 
 use tollgate_conformance::Random;
 
 use super::{Action, Plan};
 
-/// The sentinels of a world: two of them can outvote the third.
+/// The number of sentinels in a world: two of them can outvote the third.
 const SENTINELS: usize = 3;
 
 impl Plan {
-    /// Draws a promotion by sentinels. Each sentinel reports the promotion at a different time, and
-    /// one sentinel may be cut off from the nodes.
+    /// Adds a promotion by sentinels. Each sentinel reports the promotion at a different time. One
+    /// sentinel may be cut off from the nodes.
     pub(super) fn draw_sentinels(&mut self, random: &mut Random) {
         self.sentinels = SENTINELS;
         let shard = random.within(0..=self.shards as u64 - 1) as usize;
         let primary = self.primary_of(shard);
         let (replica, at) = (primary + 1, random.within(500..=3_000));
-        // The time after which a sentinel suspects a server that does not answer.
+        // The time at which the sentinels suspect that the server is down, because it does not
+        // answer.
         let suspected = at + random.within(300..=1_500);
         let promoted = suspected + random.within(50..=1_500);
         let back = promoted + random.within(10..=3_000);
@@ -32,7 +33,7 @@ impl Plan {
                 self.push(back, Action::Thaw(primary));
                 false
             }
-            // The primary is cut off from the sentinels alone, and still answers the nodes.
+            // Only the sentinels cannot reach the primary. It still answers the nodes.
             _ => false,
         };
         self.push(promoted, Action::Promote(replica));
@@ -43,8 +44,7 @@ impl Plan {
                 let doubts = suspected + random.within(0..=400);
                 self.push(doubts.min(promoted), Action::Doubt { sentinel, shard, on: true });
             }
-            // The first sentinel leads the failover. The other sentinels receive the result from
-            // it.
+            // The first sentinel leads the failover, and the others receive the result from it.
             let later = if sentinel == 0 { 0 } else { random.within(0..=1_000) };
             self.push(promoted + later, Action::Name { sentinel, primary: replica });
         }
@@ -60,8 +60,7 @@ impl Plan {
         self.losses += 1;
     }
 
-    /// Draws a fault of one sentinel: it is frozen, is cut off from a node, or loses its
-    /// connections.
+    /// Adds a fault of one sentinel: it freezes, is cut off from a node, or loses its connections.
     fn draw_sentinel_fault(&mut self, random: &mut Random) {
         let sentinel = random.within(0..=SENTINELS as u64 - 1) as usize;
         let server = self.shards * self.servers_per_shard + sentinel;

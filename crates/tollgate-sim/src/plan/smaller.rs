@@ -1,9 +1,9 @@
-//! Smaller plans, to find the parts of a world that a failure needs.
+//! Makes plans smaller, to find the parts of a world without which it would not fail.
 
 use super::Plan;
 
 impl Plan {
-    /// Returns the same world without a node, or `None` if it is the only node.
+    /// Returns the plan without one of its nodes. Returns `None` if the world has only one node.
     pub(crate) fn without_node(&self, node: usize) -> Option<Self> {
         if self.nodes == 1 {
             return None;

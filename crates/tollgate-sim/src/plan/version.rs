@@ -1,40 +1,41 @@
-//! The versions of the policy.
+//! The versions of the policy in a world.
 
-/// A version of the policy.
+/// A version of the policy, from which the policy file of a node is generated.
 #[derive(Clone, Debug)]
 pub struct Version {
-    /// The quotas of the two limits.
+    /// The quotas of the first and of the second limit.
     pub quotas: (u64, u64),
     /// The window of the second limit, in seconds.
     pub window: u64,
-    /// Whether nodes take units of the second limit in advance.
+    /// Whether the second limit is leased: nodes take its units in advance.
     pub is_leased: bool,
     /// Whether requests are also charged on a third limit, which never refuses.
     pub has_third_limit: bool,
-    /// The shards that own the subjects.
+    /// The indexes of the shards among which subjects are divided.
     pub shards: Vec<usize>,
-    /// The shards that owned the subjects before the rebalance.
+    /// During a rebalance, the indexes of the shards among which subjects were divided before.
     pub previous: Option<Vec<usize>>,
-    /// The percentage of the subjects that have moved to the second store of a rollout. The second
-    /// shard is that store.
+    /// In a rollout, the percentage of subjects that have moved to the second store. The first
+    /// shard is the first store, and the second shard is the second store.
     pub percent: Option<u64>,
-    /// The reason why a node must refuse to reload this version, if it must.
+    /// The reason why nodes must refuse to reload this version. `None` if they must accept it.
     pub defect: Option<Defect>,
 }
 
-/// A reason to refuse a policy.
+/// A reason why a node must refuse a policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {
-    /// The file ends in the middle.
+    /// The file is truncated.
     Cut,
-    /// A rule names a limit that does not exist.
+    /// A rule refers to a limit that does not exist.
     NoSuchLimit,
-    /// A setting changes that needs a restart.
+    /// The file changes a setting that only takes effect after a restart.
     NeedsRestart,
 }
 
 impl Version {
-    /// Creates a version with these quotas, over all of the shards.
+    /// Creates a version with these quotas. It uses all `shards` shards, and has no rebalance,
+    /// rollout or defect.
     #[must_use]
     pub fn new(quotas: (u64, u64), shards: usize) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! The commands that nodes send.
+//! The commands that nodes send to a simulated server.
 
 use super::resp::Reply;
 use super::{Entry, Role, Server, Write, keys};
@@ -9,7 +9,7 @@ const READONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Server {
     /// Executes one command. `peers` are the names of all servers. Returns the reply, and the
-    /// writes to send to replicas. This server has already executed the writes.
+    /// writes that have to be sent to replicas. This server has already executed these writes.
     pub(crate) fn execute(&mut self, words: &[Vec<u8>], peers: &[String]) -> (Reply, Vec<Write>) {
         self.catch_up();
         let (reply, writes) = self.answer(words, peers);
@@ -93,7 +93,8 @@ impl Server {
         )
     }
 
-    /// Returns the error of a write, if the server refuses it.
+    /// Returns the error with which the server refuses writes at present. Returns `None` if it
+    /// accepts them.
     fn refused(&self) -> Option<Reply> {
         match self.role {
             Role::Replica(_) => Some(Reply::error(READONLY)),
@@ -102,7 +103,7 @@ impl Server {
         }
     }
 
-    /// `SET name value [NX] PX ms`.
+    /// Executes `SET name value [NX] PX ms`.
     fn set(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
         if let Some(error) = self.refused() {
             return reads(error);
@@ -118,7 +119,7 @@ impl Server {
         (Reply::Status("OK"), vec![Write::Key { name: name.clone(), entry }])
     }
 
-    /// `PEXPIRE name ms`, which a server executes without free memory too.
+    /// Executes `PEXPIRE name ms`. A server that is out of memory executes this command too.
     fn expire(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
         if let Role::Replica(_) = self.role {
             return reads(Reply::error(READONLY));
@@ -130,7 +131,7 @@ impl Server {
         (Reply::Number(1), vec![Write::Key { name: name.clone(), entry: Some(entry) }])
     }
 
-    /// `FUNCTION LOAD library`.
+    /// Executes `FUNCTION LOAD library`.
     fn load_function(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
         if let Some(error) = self.refused() {
             return reads(error);
@@ -178,13 +179,14 @@ impl Server {
         }
         let (reply, writes) = self.call_step(arguments, only_reads);
         match self.refused() {
-            // A script fails at the first write that the server refuses.
+            // If the server refuses writes, a script fails at its first write.
             Some(error) if !writes.is_empty() => reads(error),
             _ => (reply, writes),
         }
     }
 
-    /// Runs the step: `name, number of keys, keys, argument`.
+    /// Executes a call of the step. The arguments are the name, the number of keys, the keys, and
+    /// the argument of the step.
     fn call_step(&self, arguments: &[Vec<u8>], only_reads: bool) -> (Reply, Vec<Write>) {
         let count = arguments.get(1).and_then(|count| text(count).parse().ok()).unwrap_or(0);
         let Some((names, [argument])) =

@@ -1,4 +1,4 @@
-//! Runs the step on a server's keys.
+//! Runs the step with the keys of a simulated server.
 
 use tollgate_core::Timestamp;
 
@@ -9,21 +9,21 @@ use crate::request::{Place, Request};
 use crate::step::{self, Buffers, Change, Keyspace, Lists};
 use crate::stored::Loaded;
 
-/// The keys of one command.
+/// The keys that one command names.
 struct Keys<'s> {
     server: &'s Server,
     names: &'s [Vec<u8>],
 }
 
 impl Keys<'_> {
-    /// Returns the name of a key. The model has no tables.
+    /// Returns the name of the key at `place`. The simulated server has no tables.
     fn name(&self, place: Place) -> Result<&[u8], CommandError> {
         let Place::Key(key) = place else { return Err(CommandError::Invalid("place")) };
         self.names.get(key).map(Vec::as_slice).ok_or(CommandError::Short)
     }
 
-    /// Returns the write that stores `change`, at the time of the server's clock. The value of the
-    /// change is in `values`.
+    /// Returns the write that stores `change`. The new value is a range of `values`. `clock` is the
+    /// time of the server's clock.
     fn write(
         &self,
         change: &Change,
@@ -62,7 +62,7 @@ impl Keyspace for Keys<'_> {
     }
 }
 
-/// Runs the step. Returns the reply of the step, and the writes that the caller must execute.
+/// Runs the step. Returns its reply, and the writes that the caller must execute.
 pub(super) fn run(
     server: &Server,
     names: &[Vec<u8>],

@@ -1,19 +1,19 @@
-//! The commands of a memcached server, which stores its keys in the model of Redis.
+//! The model of a memcached server. The items are stored as keys in the model of Redis.
 //!
-//! The stored value of an item begins with its token (the CAS value), which is the number of the
-//! write, and its flags.
+//! A stored value consists of the item's token (the CAS value), its flags and its value. The token
+//! is the number of the write that stored the item.
 
 use super::resp::{Malformed, Words};
 use super::{Entry, Server, Write};
 
-/// The bytes before the value of an item: the token, and the flags.
+/// The number of bytes before the value of an item: eight for the token, and four for the flags.
 const HEAD: usize = 8 + 4;
 
-/// The longest time to live in seconds. A larger number is a Unix time.
+/// The longest relative time to live in seconds. A larger number is a Unix time in seconds.
 const MAX_RELATIVE: i64 = 30 * 86_400;
 
-/// Returns the first command in `bytes` and its length, or `None` while it is incomplete. The value
-/// to store is the last word of the command.
+/// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
+/// If the command stores a value, the value is the last word.
 pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
     let Some(length) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
     let mut words: Words =
@@ -35,7 +35,7 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// The flags of a command. Each flag consists of a letter and a text.
+/// The flags of a command. Each flag is a letter, followed by a text.
 struct Flags<'w>(&'w [Vec<u8>]);
 
 impl<'w> Flags<'w> {
@@ -76,14 +76,15 @@ impl Server {
         .into_bytes()
     }
 
-    /// Returns the token, the flags and the value of a live item.
+    /// Returns the token, the flags and the value of an item. Returns `None` if the item is missing
+    /// or expired.
     fn item(&self, key: &[u8]) -> Option<(u64, u32, &[u8])> {
         let (head, value) = self.entry(key)?.value.split_at_checked(HEAD)?;
         let (token, flags) = head.split_first_chunk()?;
         Some((u64::from_be_bytes(*token), u32::from_be_bytes(flags.try_into().ok()?), value))
     }
 
-    /// `mg key v f c Oopaque`.
+    /// Executes `mg key v f c Oopaque`.
     fn get_item(&self, key: &[u8], flags: &Flags<'_>) -> Vec<u8> {
         let Some((token, client, value)) = self.item(key) else { return b"EN\r\n".to_vec() };
         let opaque = String::from_utf8_lossy(flags.text(b'O').unwrap_or_default());
@@ -94,8 +95,8 @@ impl Server {
         reply
     }
 
-    /// `ms key size Tseconds Fflags [ME | MA | Ctoken] Oopaque`, and the value. Returns the reply, and
-    /// the new entry.
+    /// Executes `ms key size Tseconds Fflags [ME | MA | Ctoken] Oopaque`, with the value as the
+    /// last word. Returns the reply, and the new entry.
     fn store(
         &self,
         key: &[u8],
@@ -127,13 +128,13 @@ impl Server {
                 value.to_vec(),
             ),
         };
-        // The number of this write.
+        // The token of the item is the number of this write.
         let token = self.offset + 1;
         let value = [&token.to_be_bytes()[..], &u32::to_be_bytes(client), &value].concat();
         (reply, Some(Some(Entry { value, expires_at })))
     }
 
-    /// `md key Ctoken Oopaque`.
+    /// Executes `md key Ctoken Oopaque`.
     fn remove(&self, key: &[u8], flags: &Flags<'_>) -> (Vec<u8>, Option<Option<Entry>>) {
         let code = match (self.item(key), flags.number::<u64>(b'C')) {
             (None, _) => "NF",
@@ -143,7 +144,8 @@ impl Server {
         (result(code, flags), None)
     }
 
-    /// Returns the time at which an item expires, in ms. The clock of a server ticks once a second.
+    /// Returns the time at which an item expires, in ms. The clock of a memcached server advances
+    /// once a second.
     fn expiry(&self, seconds: i64) -> Option<u64> {
         let now = i64::try_from(self.now().as_millis() / 1_000).unwrap_or(i64::MAX);
         let end = match seconds {

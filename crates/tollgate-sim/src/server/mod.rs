@@ -1,4 +1,4 @@
-//! The model of a Redis server: its data, its role, and the commands that nodes send.
+//! The model of a Redis server: its data, its role, and the commands that it executes.
 
 mod commands;
 mod keys;
@@ -26,11 +26,11 @@ pub(crate) struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     Primary,
-    /// The server follows the server with this index.
+    /// The server is a replica of the server with this index.
     Replica(usize),
 }
 
-/// One write, as it is sent to replicas.
+/// A write in the form in which a primary sends it to its replicas.
 #[derive(Clone, Debug)]
 pub(crate) enum Write {
     Key { name: Vec<u8>, entry: Option<Entry> },
@@ -38,7 +38,7 @@ pub(crate) enum Write {
     Flush,
 }
 
-/// A server.
+/// A simulated server.
 #[derive(Debug)]
 pub(crate) struct Server {
     pub(crate) name: String,
@@ -58,20 +58,22 @@ pub(crate) struct Server {
     pub(crate) is_busy: bool,
     /// The number of keys that were removed to free memory.
     evicted: u64,
-    /// How often all keys were deleted.
+    /// The number of times that all keys were deleted.
     flushes: u64,
-    /// The id of the replication history. `origin` is the id of the history that this history
-    /// continues, with the first offset that belongs to this history.
+    /// The id of the replication history of the server's data. If the history continues an earlier
+    /// one, `origin` is the id of the earlier history, with the first offset that belongs to this
+    /// one.
     history: u64,
     origin: Option<(u64, u64)>,
     offset: u64,
-    /// Writes of the primary that have not been applied, with their times of arrival.
+    /// The writes of the primary that this replica has not applied yet, with their times of
+    /// arrival.
     stream: VecDeque<(Instant, Write)>,
-    /// Whether no write of the primary arrives.
+    /// Whether the replica receives no writes of its primary.
     pub(crate) is_detached: bool,
 }
 
-/// The bytes that one write adds to the replication stream.
+/// The number of bytes that one write adds to the replication stream.
 const WRITE_BYTES: u64 = 100;
 
 impl Server {
@@ -103,12 +105,12 @@ impl Server {
         shown(self.start, Instant::now(), self.clock_offset)
     }
 
-    /// Sets the server's clock ahead by `millis`. A negative value sets the clock back.
+    /// Sets the server's clock ahead by `millis`, or back if `millis` is negative.
     pub(crate) fn step_clock(&mut self, millis: i64) {
         self.clock_offset += millis;
     }
 
-    /// Makes the server a primary, with the new replication history `history`.
+    /// Makes the server a primary with a new replication history, which has the id `history`.
     pub(crate) fn lead(&mut self, history: u64) {
         self.catch_up();
         let before = (self.history > 0).then_some((self.history, self.offset + 1));
@@ -116,7 +118,8 @@ impl Server {
         self.stream.clear();
     }
 
-    /// Makes the server follow `primary`, which has the index `index`, with a copy of its data.
+    /// Makes the server a replica of `primary`, with a copy of the primary's data. `index` is the
+    /// index of the primary.
     pub(crate) fn follow(&mut self, index: usize, primary: &Self) {
         self.role = Role::Replica(index);
         self.keys = primary.keys.clone();
@@ -127,7 +130,8 @@ impl Server {
         self.is_detached = false;
     }
 
-    /// Starts the server again, with its data or without. Scripts are never kept.
+    /// Starts the server again. It keeps its data if `has_data` is set, and always loses its
+    /// scripts.
     pub(crate) fn restart(&mut self, has_data: bool, history: u64) {
         self.is_alive = true;
         self.scripts.clear();
@@ -140,14 +144,14 @@ impl Server {
         }
     }
 
-    /// Forgets scripts and functions.
+    /// Removes the loaded scripts and functions.
     pub(crate) fn forget_step(&mut self) {
         self.scripts.clear();
         self.library = None;
     }
 
-    /// Returns the writes that remove every second key, as a server that is out of memory removes
-    /// keys.
+    /// Returns the writes that remove every second key. A server that is out of memory removes keys
+    /// in this way.
     pub(crate) fn evict(&mut self) -> Vec<Write> {
         self.catch_up();
         let removed = self.keys.keys().step_by(2).cloned();
@@ -157,12 +161,12 @@ impl Server {
         writes
     }
 
-    /// Records a write of the primary, which arrives after `delay`.
+    /// Adds a write of the primary to the stream. It arrives after `delay`.
     pub(crate) fn receive(&mut self, write: Write, delay: Duration) {
         self.stream.push_back((Instant::now() + delay, write));
     }
 
-    /// Applies the writes that have arrived.
+    /// Applies the writes of the primary that have arrived by now.
     pub(crate) fn catch_up(&mut self) {
         let now = Instant::now();
         while !self.is_detached && self.stream.front().is_some_and(|(arrives, _)| *arrives <= now) {
@@ -171,7 +175,7 @@ impl Server {
         }
     }
 
-    /// Executes a write of a client, or a write that the primary sent to this replica.
+    /// Applies a write. It comes from a client, or from the primary if this server is a replica.
     pub(crate) fn apply(&mut self, write: &Write) {
         self.offset += WRITE_BYTES;
         match write {
@@ -189,7 +193,7 @@ impl Server {
         }
     }
 
-    /// Returns the entry at `name`, if it has not expired.
+    /// Returns the entry of the key `name`, unless it is missing or expired.
     fn entry(&self, name: &[u8]) -> Option<&Entry> {
         let now = self.now().as_millis();
         self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(|end| now < end))

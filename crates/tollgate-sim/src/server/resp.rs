@@ -1,15 +1,15 @@
-//! The Redis protocol of the model: commands as arrays of strings, and replies.
+//! The Redis protocol of the simulated servers: commands as arrays of strings, and replies.
 
 use std::fmt;
 
-/// A command that is not an array of strings.
+/// The error for a command that is not an array of strings.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Malformed;
 
 /// The words of a command.
 pub(crate) type Words = Vec<Vec<u8>>;
 
-/// A reply.
+/// A reply of a server.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Status(&'static str),
@@ -20,11 +20,11 @@ pub(crate) enum Reply {
     List(Vec<Self>),
     /// A push message of RESP3, which is not the reply to a command.
     Push(Vec<Self>),
-    /// A reply in the bytes of another protocol.
+    /// The bytes of a reply in another protocol, such as memcached's.
     Raw(Vec<u8>),
 }
 
-/// The kind of a reply, or its error.
+/// Writes the kind of the reply. For an error, writes the error.
 impl fmt::Display for Reply {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -38,7 +38,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// Returns the first command in `bytes` and its length, or `None` while it is incomplete.
+/// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
 pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
     let Some((count, mut at)) = number(bytes, 0, b'*')? else { return Ok(None) };
     let mut words = Vec::with_capacity(count.min(1_024));
@@ -54,7 +54,8 @@ pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed>
     Ok(Some((words, at)))
 }
 
-/// Returns the number in the line at `at`, which begins with `sign`, and the start of the next line.
+/// Parses the line at `at`, which must begin with `sign`. Returns its number, and the start of the
+/// next line. Returns `None` while the line is incomplete.
 fn number(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, Malformed> {
     let Some(rest) = bytes.get(at..) else { return Ok(None) };
     let Some(length) = rest.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! Simulated worlds: the first seeds, seeds that found mistakes, and replays.
+//! Tests of simulated worlds: the first seeds, seeds that once failed, and replays.
 
 mod page;
 mod regressions;

@@ -1,10 +1,11 @@
-//! The commands of `docs/simulation.md`.
+//! Runs the commands of `docs/simulation.md`.
 
 use std::process::Command;
 
 const PAGE: &str = include_str!("../../../../docs/simulation.md");
 
-/// Every command runs. Fewer worlds than on the page show the same.
+/// Every command of the page runs. The test runs fewer worlds than the page, which is enough for
+/// this check.
 #[test]
 fn its_commands_run() {
     let folder = tempfile::tempdir().unwrap();

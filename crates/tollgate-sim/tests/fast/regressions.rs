@@ -1,8 +1,9 @@
-//! Seeds that fail when the fix of a mistake is taken out: see docs/simulation.md.
+//! Seeds of worlds that fail without the fix of a defect. `docs/simulation.md` describes the
+//! defects.
 
 use tollgate_sim::{Kind, Plan, run};
 
-/// Runs the worlds of `seeds`, which are of the kind that shows the mistake.
+/// Runs the worlds of `seeds`, and checks that they are of the given kind and do not fail.
 fn assert_sound(kind: Kind, seeds: &[u64]) {
     for seed in seeds {
         let plan = Plan::of(*seed);
@@ -12,50 +13,54 @@ fn assert_sound(kind: Kind, seeds: &[u64]) {
     }
 }
 
-/// A node whose clock was wrong by more than a window treated every window of the others as over.
+/// The defect: a node with a clock that was wrong by more than a window treated every window of the
+/// other nodes as over.
 #[test]
 fn a_node_with_a_wrong_clock_admits_nothing_beyond_a_limit() {
     assert_sound(Kind::WrongClocks, &CLOCKS);
 }
 
-/// Nodes chose different servers when two of a shard called themselves primary.
+/// The defect: if two servers of a shard reported themselves as primary, nodes chose different
+/// ones.
 #[test]
 fn all_nodes_charge_the_same_one_of_two_primaries() {
     assert_sound(Kind::TwoPrimaries, &PRIMARIES);
 }
 
-/// With a round trip of half the deadline, a batcher with one call in flight left most decisions to
-/// the nodes.
+/// The defect: a batcher with one call in flight left most decisions to the nodes if a round trip
+/// took half of the deadline.
 #[test]
 fn a_distant_store_makes_every_decision() {
     assert_sound(Kind::Distant, &DISTANT);
 }
 
-/// Units that nodes admitted alone were never charged to the store.
+/// The defect: units that nodes admitted without the store were never charged to the store.
 #[test]
 fn what_nodes_admitted_alone_is_charged_afterwards() {
     assert_sound(Kind::Outage, &LOCAL);
 }
 
-/// The heartbeat of a node was the first call after a failover, at the time of the machine's clock,
-/// which was not the clock that decides. All recorded charges were too old to be replayed then.
+/// The defect: after a failover, the first call of a node was its heartbeat, with the time of the
+/// machine's clock and not of the clock that decides. At that time, all recorded charges were too
+/// old to be replayed.
 #[test]
 fn a_heartbeat_after_a_failover_replays_by_the_clock_that_decides() {
-    // With callers that pause no longer after a refusal.
+    // After a refusal, callers of this world pause no longer than after other answers.
     let plan = Plan { pause_after_refusal: 0, ..Plan::of(1_396) };
     assert_eq!(plan.kind, Kind::Failover);
     let outcome = run(&plan, false);
     assert!(outcome.violations.is_empty(), "{:#?}", outcome.violations);
 }
 
-/// The first decision on a subject after an outage waited for four charges of its node's own
-/// admissions, each for up to a deadline.
+/// The defect: after an outage, the first decision on a subject waited until its node had charged
+/// its own admissions to the store. These were four charges, and each took up to one deadline.
 #[test]
 fn the_first_decision_after_an_outage_takes_one_deadline() {
     assert_sound(Kind::Outage, &[435]);
 }
 
-/// After an outage lost the answer to a lease, the lease was not among the units reported as lost.
+/// The defect: if an outage lost the answer to a quota lease, the node did not report the units of
+/// the lease as lost.
 #[test]
 fn a_lease_without_an_answer_is_reported_as_lost() {
     assert_sound(Kind::Leases, &[4_881, 4_905, 5_013]);

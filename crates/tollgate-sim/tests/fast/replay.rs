@@ -1,9 +1,9 @@
-//! A seed is a world: it runs the same way again.
+//! The same seed runs the same world again.
 
 use tollgate_sim::{Plan, run, trace};
 
-/// Without a seed for the order of tasks, Tokio wakes the tasks of one ms in a random order. In some
-/// worlds, this order decides which of two calls uses an idle connection.
+/// Without a seed for the order of tasks, Tokio wakes the tasks of one ms in a random order. In
+/// some worlds, this order decides which of two calls uses an idle connection, so two runs differ.
 #[cfg(not(tokio_unstable))]
 #[test]
 fn the_same_seed_mostly_runs_the_same_world() {
@@ -18,7 +18,8 @@ fn every_kind_of_world_runs_the_same_again() {
     use tollgate_sim::Kind;
     use tollgate_sim::plan::FIRST_OF_ALL;
 
-    // Leases and outages of several nodes once showed the random order of a hash map.
+    // The worlds of these seeds, with leases and with outages of several nodes, once depended on
+    // the random order of a hash map.
     let known = [13, 5_133, 16_403];
     let seeds = FIRST_OF_ALL..FIRST_OF_ALL + 4 * Kind::ALL.len() as u64;
     let differences = known.into_iter().chain(seeds).filter_map(first_difference);
@@ -26,7 +27,8 @@ fn every_kind_of_world_runs_the_same_again() {
     assert!(differences.is_empty(), "{}", differences.join("\n"));
 }
 
-/// Runs a world twice. Returns the first event that differs.
+/// Runs the world of `seed` twice. Returns a description of the first event that differs between
+/// the runs.
 fn first_difference(seed: u64) -> Option<String> {
     let plan = Plan::of(seed);
     let table = || trace::table(&run(&plan, true).events);

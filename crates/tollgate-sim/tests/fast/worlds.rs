@@ -1,9 +1,9 @@
-//! The first worlds of every kind.
+//! Runs the first worlds of every kind.
 
 use tollgate_sim::plan::{Action, FIRST_OF_ALL};
 use tollgate_sim::{Kind, Plan, run, shrink};
 
-/// Runs the worlds of `seeds`. Returns the violations of each that failed.
+/// Runs the worlds of `seeds`. Returns the violations of each world that failed.
 fn failures(seeds: impl Iterator<Item = u64>) -> Vec<String> {
     let failed = seeds.filter_map(|seed| {
         let (plan, outcome) = (Plan::of(seed), run(&Plan::of(seed), false));
@@ -48,7 +48,8 @@ fn without_faults_the_store_decides_and_with_faults_nodes_do_too() {
     assert!(faults > 100, "{faults} decisions by nodes alone in eight worlds with outages");
 }
 
-/// A judge that never finds anything is of no use: lost counters break the bound that expects none.
+/// Worlds with lost counters fail if their plan states that no counters are lost. Such a world
+/// shrinks to a smaller one that still fails.
 #[test]
 fn a_loss_that_no_bound_allows_is_found_and_shrinks_to_its_cause() {
     let mut worlds = (0..40).map(|round| Plan { losses: 0, ..Plan::of(round * 8 + 6) });
@@ -64,7 +65,8 @@ fn worlds_of(kind: Kind, count: usize) -> impl Iterator<Item = Plan> {
     (FIRST_OF_ALL..).map(Plan::of).filter(move |plan| plan.kind == kind).take(count)
 }
 
-/// Without the previous map, subjects that move start with new windows.
+/// Without the previous shard map, subjects that move start with new windows. The judge must detect
+/// this.
 #[test]
 fn a_new_shard_map_without_the_previous_one_is_found() {
     let mut worlds = worlds_of(Kind::Rebalance, 10).map(|mut plan| {
@@ -75,7 +77,7 @@ fn a_new_shard_map_without_the_previous_one_is_found() {
     assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
 }
 
-/// A percentage that only one node changes makes the nodes charge different stores.
+/// If one node keeps its percentage, the nodes charge different stores. The judge must detect this.
 #[test]
 fn nodes_with_different_percentages_are_found() {
     let mut worlds = worlds_of(Kind::Rollout, 20).filter(|plan| plan.nodes > 1).map(|mut plan| {
@@ -86,7 +88,7 @@ fn nodes_with_different_percentages_are_found() {
     assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
 }
 
-/// A node that keeps its old policy admits another quota.
+/// A node that keeps its old policy admits another quota. The judge must detect this.
 #[test]
 fn a_node_that_misses_a_reload_is_found() {
     let mut worlds = worlds_of(Kind::Reloads, 20).map(|mut plan| {

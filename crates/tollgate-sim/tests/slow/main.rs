@@ -1,4 +1,4 @@
-//! Ten thousand worlds, or as many as two threads run in two minutes.
+//! Runs ten thousand worlds, or as many as two threads can run in two minutes.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,28 +8,28 @@ use std::time::{Duration, Instant};
 use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_SECOND};
 use tollgate_sim::{Plan, run};
 
-/// A run is many small allocations.
+/// The allocator of the test. It is fast for the many small allocations of a run.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TIME: Duration = Duration::from_secs(120);
 const THREADS: usize = 2;
 
-/// The number of worlds that run even on a slow machine.
+/// The number of worlds that are run even if the machine is slow.
 const LEAST: u64 = 400;
 
-/// The number of worlds that run on a fast machine.
+/// The number of worlds after which the test ends on a fast machine.
 const MOST: u64 = 10_000;
 
-/// Returns the seed of a world: a third of them are among the first seeds, a third among the second
-/// ones, and a third among those of all kinds.
+/// Returns the seed of the world with the number `number`. A third of the worlds have seeds from 0
+/// on, a third from [`FIRST_OF_SECOND`] on, and a third from [`FIRST_OF_ALL`] on.
 const fn seed_of(number: u64) -> u64 {
     let from = [0, FIRST_OF_SECOND, FIRST_OF_ALL];
     from[(number % 3) as usize] + number / 3
 }
 
-/// The largest shares of the bounds, in percent: of the units that the store admits, and of those
-/// that nodes admit alone.
+/// For each kind of world, the closest approach to the bounds, in percent of the bound: first of
+/// the units that the store admits, then of the units that nodes admit without the store.
 type Approached = BTreeMap<String, (u64, u64)>;
 
 #[test]
@@ -66,7 +66,8 @@ fn worlds_satisfy_everything_for_two_minutes() {
         let of_kind = results.iter().filter_map(|(approached, _)| approached.get(kind));
         of_kind.fold((0, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
     };
-    // A bound that no world approaches to a quarter is too weak, or the worlds are.
+    // If no world reaches a quarter of a bound, the bound is too weak, or the faults in the worlds
+    // are.
     for kind in ["failover", "data loss", "outage", "nodes restart"] {
         let (store, local) = most(kind);
         assert!(store >= 25 && local >= 25, "{kind}: {store} % and {local} % of the bounds");
