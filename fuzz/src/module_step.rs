@@ -15,7 +15,7 @@ thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
 }
 
-/// States in memory, with the bytes of the input wherever there is none.
+/// States in memory. A place without a state has the bytes of the input.
 struct Memory<'d> {
     values: HashMap<[u8; 11], Vec<u8>>,
     unknown: &'d [u8],

@@ -1,11 +1,11 @@
-//! The finding of a scenario: what the fault was, and whether the stated bounds held.
+//! The finding of a scenario: the fault, and whether the stated bounds held.
 
 use std::fmt;
 
 use tollgate_conformance::history::Report;
 use tollgate_conformance::{Bound, Figure};
 
-/// The finding of a scenario: what the fault was, and whether the stated bounds held.
+/// The finding of a scenario: the fault, and whether the stated bounds held.
 #[derive(Debug)]
 pub(crate) struct Finding {
     /// The description of the fault, as a sentence.

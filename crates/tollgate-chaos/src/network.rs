@@ -15,7 +15,7 @@ use super::error::ChaosError;
 /// The most bytes that are read at once in one direction.
 const CHUNK: usize = 1 << 16;
 
-/// What the network does with the bytes in one direction.
+/// How the network treats the bytes of one direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LinkMode {
     /// Delivers the bytes.
