@@ -73,7 +73,7 @@ where
                 let pace = LeastRate::new(settings.least_rate(), idle);
                 let mut request = request.map(|incoming| RequestBody::new(incoming, limit, pace));
                 let upload = request.body().upload();
-                prepare_upgrade(&mut request, &settings.upgrades);
+                prepare_upgrade(&mut request, &settings.upgrades, &settings.request_fields);
                 request.extensions_mut().insert(peer);
                 if let Some(client) = client {
                     request.extensions_mut().insert(client);

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use crate::forwarded::is_forwarding_field;
+use crate::request_fields::RequestFields;
 
 /// The fields that are removed from every message, whether `Connection` nominates them or not.
 const HOP_BY_HOP: [HeaderName; 9] = [
@@ -54,13 +55,16 @@ const NOT_WITH_UNDERSCORES: [&str; 12] = [
 ];
 
 /// Removes request fields that have `_` in their names and that a server might read as another
-/// field: as a field that [frames, routes or authenticates](NOT_WITH_UNDERSCORES) the request, or
-/// as a field that the request also contains with `-`.
-pub(crate) fn remove_underscored(headers: &mut HeaderMap) {
+/// field: as a field that [frames, routes or authenticates](NOT_WITH_UNDERSCORES) the request, as a
+/// field that the [policy reads](RequestFields), or as a field that the request also contains with
+/// `-`.
+pub(crate) fn remove_underscored(headers: &mut HeaderMap, policy_fields: &RequestFields) {
     let is_read_twice = |name: &&HeaderName| {
         name.as_str().contains('_') && {
             let dashed = name.as_str().replace('_', "-");
-            NOT_WITH_UNDERSCORES.contains(&&*dashed) || headers.contains_key(&*dashed)
+            NOT_WITH_UNDERSCORES.contains(&&*dashed)
+                || headers.contains_key(&*dashed)
+                || policy_fields.load().contains(&*dashed)
         }
     };
     let removed: Vec<HeaderName> = headers.keys().filter(is_read_twice).cloned().collect();

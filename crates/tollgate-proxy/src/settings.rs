@@ -8,6 +8,7 @@ use crate::error::Error;
 use crate::error::MIN_RESPONSE_HEADER_BYTES;
 use crate::json_bodies::JsonBodyBuffering;
 use crate::rejected::OnRejected;
+use crate::request_fields::RequestFields;
 use crate::resolver::Resolver;
 use crate::trusted_proxies::TrustedProxies;
 use crate::upstream::Upstream;
@@ -33,6 +34,9 @@ pub struct Settings {
     /// other peer are replaced, so a client cannot forge its address. By default no peer is
     /// trusted.
     pub trusted_proxies: TrustedProxies,
+    /// The header fields that the policy reads from requests. Their spellings with `_` are not
+    /// forwarded. By default there are none.
+    pub request_fields: RequestFields,
     /// The fields that describe the client to the upstream.
     pub forwarded: ForwardedFields,
     /// The protocols that a client may upgrade to. A request for another protocol is forwarded as a
@@ -168,6 +172,7 @@ impl Settings {
             upstream_metrics: UpstreamMetrics::default(),
             tls: None,
             trusted_proxies: TrustedProxies::default(),
+            request_fields: RequestFields::default(),
             forwarded: ForwardedFields::default(),
             upgrades: vec!["websocket".to_owned()],
             json_bodies: JsonBodyBuffering::default(),

@@ -2,6 +2,7 @@
 
 use http::Request;
 
+use crate::request_fields::RequestFields;
 use crate::{hop, upgrade::Upgrade};
 
 /// Removes the hop-by-hop fields of the client's connection, then sets the fields of the upstream
@@ -10,8 +11,12 @@ use crate::{hop, upgrade::Upgrade};
 ///
 /// Call this before any decision on the request. A decision that used a field which is removed
 /// later would not apply to the request that the upstream receives.
-pub(crate) fn prepare_upgrade<B>(request: &mut Request<B>, upgrades: &[String]) {
-    hop::remove_underscored(request.headers_mut());
+pub(crate) fn prepare_upgrade<B>(
+    request: &mut Request<B>,
+    upgrades: &[String],
+    policy_fields: &RequestFields,
+) {
+    hop::remove_underscored(request.headers_mut(), policy_fields);
     if !hop::has_connection_fields(request.headers()) {
         return;
     }
@@ -32,12 +37,16 @@ mod tests {
     use super::*;
 
     fn prepared(lines: &[(&str, &str)]) -> Vec<String> {
+        prepared_for(lines, &RequestFields::default())
+    }
+
+    fn prepared_for(lines: &[(&str, &str)], policy_fields: &RequestFields) -> Vec<String> {
         let mut request = Request::builder();
         for (name, value) in lines {
             request = request.header(*name, *value);
         }
         let mut request = request.body(()).expect("a request");
-        prepare_upgrade(&mut request, &["websocket".to_owned()]);
+        prepare_upgrade(&mut request, &["websocket".to_owned()], policy_fields);
         let fields = request.headers().iter();
         let mut left: Vec<_> = fields
             .map(|(name, value)| format!("{name}: {}", value.to_str().expect("text")))
@@ -77,5 +86,13 @@ mod tests {
             ("session_id", "1"),
         ]);
         assert_eq!(left, ["session_id: 1", "x-user: ann"]);
+    }
+
+    #[test]
+    fn a_field_that_the_policy_reads_is_not_forwarded_with_underscores() {
+        let fields = RequestFields::default();
+        fields.set(["x-special-key".into(), "x-user-plan".into()].into());
+        let lines = [("x_special_key", "key"), ("x_user-plan", "gold"), ("session_id", "1")];
+        assert_eq!(prepared_for(&lines, &fields), ["session_id: 1"]);
     }
 }

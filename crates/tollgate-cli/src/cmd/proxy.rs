@@ -101,6 +101,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let file_settings = loaded.settings.clone();
     let trusted = settings.trusted_proxies.clone();
     let json_bodies = settings.json_bodies.clone();
+    let request_fields = settings.request_fields.clone();
     let routed: Arc<[String]> = settings.upstreams.rules().map(str::to_owned).collect();
     let admin = admin(flags, &loaded)?;
     let mut certificates = admin.certificates();
@@ -138,6 +139,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
             .with_on_reload(move |policy| {
                 trusted.set(policy.forwarding().trusted.clone());
+                request_fields.set(policy.request_fields());
                 read_bodies_for(policy, &json_bodies);
                 for missing in routed_rules.iter().filter_map(|rule| no_rule(rule, policy)) {
                     log::warn(&format_args!("{missing}; its requests go to the other upstreams"));
@@ -240,6 +242,7 @@ fn settings(flags: &Flags, loaded: &LoadedPolicy) -> Result<Settings, Failure> {
     settings.upstream_tls = flags.tls.client(settings.upstreams.use_tls())?;
     settings.tls = flags.tls.server()?;
     settings.trusted_proxies = loaded.policy.forwarding().trusted.clone().into();
+    settings.request_fields.set(loaded.policy.request_fields());
     read_bodies_for(&loaded.policy, &settings.json_bodies);
     settings.timeouts.connect = Duration::from_secs(flags.connect_timeout);
     settings.timeouts.response_head = Duration::from_secs(flags.response_timeout);

@@ -25,6 +25,7 @@ mod query;
 pub mod queue;
 pub mod quotas;
 mod replaced;
+mod request_fields;
 mod response_terms;
 pub mod rule;
 pub mod shedding;

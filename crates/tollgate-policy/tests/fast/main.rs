@@ -18,5 +18,6 @@ mod networks;
 mod policies;
 mod quotas;
 mod redis;
+mod request_fields;
 mod schema;
 mod tenants;

@@ -1,0 +1,27 @@
+//! The header fields of requests that the policy reads.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, Guard};
+
+/// The names of the header fields that the policy reads from requests, in lower case. Clones share
+/// the names, and a change applies to all later requests.
+///
+/// The proxy does not forward a field whose name is one of these with `_` in place of `-`. Services
+/// that treat both characters as the same, as CGI does, would read a value that the limiter did not
+/// read.
+#[derive(Clone, Debug, Default)]
+pub struct RequestFields(Arc<ArcSwap<BTreeSet<Box<str>>>>);
+
+impl RequestFields {
+    /// Replaces the names.
+    pub fn set(&self, names: BTreeSet<Box<str>>) {
+        self.0.store(Arc::new(names));
+    }
+
+    /// Returns the current names.
+    pub(crate) fn load(&self) -> Guard<Arc<BTreeSet<Box<str>>>> {
+        self.0.load()
+    }
+}
