@@ -6,6 +6,7 @@
 //! | [`StrictReader`] | HTTP/1 requests: strict framing, and the time and the size of each head |
 //! | [`ControlFrames`] | HTTP/2 frames that are not requests |
 //! | [`LeastRate`], [`ResponseExecutor`] | clients that send or read slowly |
+//! | [`PendingResponses`] | the responses of an HTTP/2 connection that wait for a body or for a store |
 //! | [`ServerTls`], [`ClientTls`] | certificates, which are replaced while connections are open |
 //! | [`Shutdown`] | the time to drain |
 //!
@@ -22,6 +23,7 @@ mod deadline;
 mod framing;
 pub mod http2_frames;
 mod least_rate;
+mod pending_responses;
 mod poll_on_wake;
 mod shutdown;
 mod stream;
@@ -41,6 +43,7 @@ pub use conversation::{Conversation, UpgradeAnswer};
 pub use deadline::{Deadline, MovingTimer};
 pub use framing::{SectionLimits, Violation, is_host, same_host};
 pub use least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, LeastRate, RateTerms, TooSlow};
+pub use pending_responses::{PendingResponses, ResponsePoller};
 pub use poll_on_wake::PollOnWake;
 pub use shutdown::{Phase, Shutdown};
 pub use stream::{Accepted, Stream};
@@ -50,4 +53,4 @@ pub use tls::{
     TlsError, certificates, handshake_hint, trust_anchors,
 };
 pub use tokio_rustls::rustls::pki_types::ServerName;
-pub use write_stall::{FirstPoll, MAX_FRAME, ResponseExecutor, note};
+pub use write_stall::{MAX_FRAME, ResponseExecutor, ResponseTasks, note};

@@ -19,7 +19,10 @@ use std::{
 
 use hyper::rt::Executor;
 
-use crate::least_rate::{LeastRate, RateTerms};
+use crate::{
+    least_rate::{LeastRate, RateTerms},
+    pending_responses::PendingResponses,
+};
 
 /// The largest frame that a body returns at once, in bytes, so a slow client still finishes some
 /// frames within the time limit.
@@ -47,23 +50,22 @@ pub fn note<T>(polled: &Poll<T>, bytes: usize) {
     LAST.set(if polled.is_ready() { BodyPoll::Ready } else { BodyPoll::Pending });
 }
 
-/// The task in which a response of an HTTP/2 connection is polled first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FirstPoll {
+/// The task that polls the responses of an HTTP/2 connection.
+#[derive(Debug, Clone)]
+pub enum ResponseTasks {
     /// Each response runs in a task of its own.
-    InTask,
-    /// A response is first polled in the task of its connection, and a task is spawned only if the
-    /// response is pending. A response that does not wait for anything then needs no task. The
-    /// limit on a client's concurrent streams bounds the number of responses that one turn of the
-    /// connection's task polls.
-    Inline,
+    Own,
+    /// The task of the connection polls each response: first when its request arrives, and later
+    /// with the other pending responses. The limit on a client's concurrent streams bounds the number
+    /// of responses that one turn of the task polls.
+    Connection(PendingResponses),
 }
 
 /// The executor that sends the responses of an HTTP/2 connection. If a client does not read a
 /// response, or reads it below the least rate, the executor resets the stream and calls `on_reset`.
 #[derive(Debug, Clone)]
 pub struct ResponseExecutor<N> {
-    first_poll: FirstPoll,
+    tasks: ResponseTasks,
     longest_pause: Duration,
     rate: RateTerms,
     on_reset: N,
@@ -73,12 +75,12 @@ impl<N: Fn()> ResponseExecutor<N> {
     /// Creates an executor that resets a stream if its client pauses for `longest_pause`, or reads
     /// more slowly than `rate`.
     pub const fn new(
-        first_poll: FirstPoll,
+        tasks: ResponseTasks,
         longest_pause: Duration,
         rate: RateTerms,
         on_reset: N,
     ) -> Self {
-        Self { first_poll, longest_pause, rate, on_reset }
+        Self { tasks, longest_pause, rate, on_reset }
     }
 }
 
@@ -91,14 +93,17 @@ where
         let pace = LeastRate::new(self.rate, self.longest_pause);
         let on_reset = self.on_reset.clone();
         let sending = Sending { sending, waits_for_client: false, pace, on_reset };
-        if self.first_poll == FirstPoll::InTask {
-            tokio::spawn(sending);
-            return;
-        }
-        let mut sending = Box::pin(sending);
-        // A pending future is polled again by its new task, which registers its own waker.
-        if sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
-            tokio::spawn(sending);
+        match &self.tasks {
+            ResponseTasks::Own => {
+                tokio::spawn(sending);
+            }
+            ResponseTasks::Connection(pending) => {
+                let mut sending = Box::pin(sending);
+                // The next poll of a pending response registers the waker of the connection.
+                if sending.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending() {
+                    pending.add(sending);
+                }
+            }
         }
     }
 }

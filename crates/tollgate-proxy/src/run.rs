@@ -21,7 +21,7 @@ use tokio::{
 use tollgate::tower::{ClientCertificate, Peer, TlsClient};
 use tollgate_http::{
     Accepted, Admission, CertificateNames, CloseReason, ConnectionMetrics, ConnectionRules,
-    Connections, ControlFrames, Conversation, FirstPoll, Phase, PollOnWake, ResponseExecutor,
+    Connections, ControlFrames, Conversation, Phase, PollOnWake, ResponseExecutor, ResponseTasks,
     SectionLimits, Shutdown, Stream, StrictReader, StrictReaderTimeouts, accept,
 };
 use tower_layer::Layer;
@@ -268,7 +268,7 @@ fn protocols(
     let limits = &settings.limits;
     let session = session.clone();
     let mut builder = auto::Builder::new(ResponseExecutor::new(
-        FirstPoll::InTask,
+        ResponseTasks::Own,
         settings.timeouts.write_idle,
         settings.least_rate(),
         move || session.count(CloseReason::SlowResponse),

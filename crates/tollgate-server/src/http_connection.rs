@@ -29,7 +29,8 @@ use activity::{Activity, Idleness, ShutdownNotice, TrackedBody};
 use direct::{DirectConnection, DirectEnd, NoDirectService};
 pub(crate) use direct::{DirectRead, DirectService};
 use tollgate_http::{
-    ControlFrames, FirstPoll, Phase, PollOnWake, RateTerms, ResponseExecutor, Shutdown,
+    ControlFrames, PendingResponses, Phase, PollOnWake, RateTerms, ResponseExecutor, ResponseTasks,
+    Shutdown,
 };
 use write_batching::{BatchedStream, WriteBatching};
 
@@ -158,23 +159,27 @@ where
         let Connection { stream, peer, shutdown, slot } = connection;
         let eviction = slot.eviction();
         let activity = Arc::new(Activity::new(slot, peer, shutdown.clone()));
-        let writes = Arc::new(WriteBatching::new(self.limits.versions, Arc::clone(&activity)));
-        let mut stream = BatchedStream::new(
-            ControlFrames::new(stream, Arc::clone(&activity)),
-            Arc::clone(&writes),
-        );
+        let mut stream = ControlFrames::new(stream, Arc::clone(&activity));
         let mut ending = pin!(self.limits.end(&activity, shutdown, eviction));
-        let mut end = None;
+        let (mut end, mut earlier) = (None, Vec::new());
         if let Some(direct) = direct {
             let mut direct = DirectConnection::new(direct);
             match self.serve_directly(&mut direct, &mut stream, &activity, ending.as_mut()).await {
                 (DirectEnd::Closed, _) => return,
                 (DirectEnd::PassedOn, ended) => end = ended,
             }
-            stream.put_back(direct.into_input());
+            earlier = direct.into_input();
         }
+        let (stream, responses) =
+            (BatchedStream::new(stream, earlier), PendingResponses::default());
+        let mut writes = WriteBatching::new(
+            self.limits.versions,
+            Arc::clone(&activity),
+            stream.clone(),
+            responses.poller(),
+        );
         let service = TrackedService { service: self.service, activity: Arc::clone(&activity) };
-        let builder = self.limits.builder();
+        let builder = self.limits.builder(responses);
         let mut served = pin!(builder.serve_connection(TokioIo::new(stream), service));
         // Errors are not logged, because a client's protocol error only closes its own connection.
         let end = match end {
@@ -261,10 +266,10 @@ enum ConnectionEnd {
 }
 
 impl HttpConnectionLimits {
-    fn builder(&self) -> auto::Builder<ResponseExecutor<fn()>> {
+    fn builder(&self, responses: PendingResponses) -> auto::Builder<ResponseExecutor<fn()>> {
         let stall = self.write_stall.min(self.idle);
-        let (first, no_count): (_, fn()) = (FirstPoll::Inline, || {});
-        let executor = ResponseExecutor::new(first, stall, RateTerms::NONE, no_count);
+        let (tasks, no_count): (_, fn()) = (ResponseTasks::Connection(responses), || {});
+        let executor = ResponseExecutor::new(tasks, stall, RateTerms::NONE, no_count);
         let mut builder = auto::Builder::new(executor);
         // `Activity` measures the time of request heads for both versions.
         builder

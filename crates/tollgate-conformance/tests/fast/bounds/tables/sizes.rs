@@ -179,6 +179,13 @@ pub(super) const HTTP: &[&[&str]] = &[
         "`MAX_STREAMS`",
     ],
     &[
+        "the responses of an HTTP/2 connection that are ready and not sent",
+        "{MAX_UNSENT:KiB}",
+        "the client reads more slowly",
+        "Further responses wait",
+        "`MAX_UNSENT`",
+    ],
+    &[
         "HTTP/2 frames of a connection that are not requests (also at the proxy)",
         "{CONTROL_FRAMES} before the first request; {CONTROL_FRAMES_PER_SECOND}/s without requests and responses; \
          {CONTROL_FRAMES_PER_REQUEST} more for each request, and one for {BYTES_PER_CONTROL_FRAME} bytes of a response; \

@@ -1,0 +1,108 @@
+//! The responses of an HTTP/2 connection that are not ready when their requests arrive.
+//!
+//! A request is often not complete when it is first polled, because the frame with its body follows
+//! later. hyper wants a task for each response. Such a task runs on any thread, and wakes the task
+//! of the connection, which then sends this one response. The task of the connection therefore
+//! polls these responses itself, and sends all that are ready with one write.
+
+use std::{
+    fmt,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use parking_lot::Mutex;
+
+type Response = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The responses of one connection that were not ready at once. Clones share their state. The
+/// concurrent streams of the connection bound their number.
+#[derive(Clone, Default)]
+pub struct PendingResponses(Arc<Mutex<Vec<Response>>>);
+
+/// The part of [`PendingResponses`] that the task of the connection polls.
+pub struct ResponsePoller {
+    added: PendingResponses,
+    pending: FuturesUnordered<Response>,
+}
+
+impl PendingResponses {
+    pub(crate) fn add(&self, response: Response) {
+        self.0.lock().push(response);
+    }
+
+    /// Returns the poller of these responses. A connection has one poller.
+    #[must_use]
+    pub fn poller(&self) -> ResponsePoller {
+        ResponsePoller { added: self.clone(), pending: FuturesUnordered::new() }
+    }
+}
+
+impl ResponsePoller {
+    /// Polls the new responses and the responses that were woken. Returns whether a response has
+    /// ended. The connection then has frames to send.
+    pub fn poll(&mut self, cx: &mut Context<'_>) -> bool {
+        self.pending.extend(self.added.0.lock().drain(..));
+        let mut has_ended = false;
+        while let Poll::Ready(Some(())) = self.pending.poll_next_unpin(cx) {
+            has_ended = true;
+        }
+        has_ended
+    }
+}
+
+impl fmt::Debug for PendingResponses {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PendingResponses").field("added", &self.0.lock().len()).finish()
+    }
+}
+
+impl fmt::Debug for ResponsePoller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponsePoller").field("pending", &self.pending.len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        task::{Wake, Waker},
+    };
+
+    use futures_util::future::pending;
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn a_response_that_becomes_ready_wakes_the_connection() {
+        let wakes = Arc::new(Wakes::default());
+        let waker = Waker::from(Arc::clone(&wakes));
+        let mut cx = Context::from_waker(&waker);
+        let responses = PendingResponses::default();
+        let mut poller = responses.poller();
+        assert!(!poller.poll(&mut cx));
+        let (sender, receiver) = oneshot::channel::<()>();
+        responses.add(Box::pin(pending()));
+        responses.add(Box::pin(async { receiver.await.unwrap() }));
+        assert!(!poller.poll(&mut cx));
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        sender.send(()).unwrap();
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert!(poller.poll(&mut cx));
+        assert!(!poller.poll(&mut cx));
+    }
+}
