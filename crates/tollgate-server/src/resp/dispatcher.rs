@@ -60,6 +60,8 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
     buckets: BucketCache,
     in_flight: InFlight<'d, F, Reply>,
     now: Option<Timestamp>,
+    /// The policy for the commands that arrived together. `None` while the connection is idle.
+    policy: Option<Arc<Revision>>,
     replies: Replies,
     unquoted: Vec<u8>,
 }
@@ -84,6 +86,7 @@ where
             buckets: BucketCache::default(),
             in_flight: InFlight::new(latency),
             now: None,
+            policy: None,
             replies: Replies::default(),
             unquoted: Vec::new(),
         }
@@ -106,7 +109,6 @@ where
 
     /// Answers the complete commands at the start of `input` and removes them.
     pub(super) async fn answer(&mut self, input: &mut Vec<u8>) -> Progress {
-        self.now = None;
         self.session.revalidate_token();
         let mut used = 0;
         let mut unquoted = std::mem::take(&mut self.unquoted);
@@ -130,9 +132,16 @@ where
             }
         };
         self.finish().await;
+        self.read_again();
         self.unquoted = unquoted;
         input.drain(..used);
         progress
+    }
+
+    /// Reads the clocks and the policy again for the next decision.
+    fn read_again(&mut self) {
+        (self.now, self.policy) = (None, None);
+        self.in_flight.read_clock_again();
     }
 
     async fn command(&mut self, args: &Args<'_>) -> Next {
@@ -211,6 +220,7 @@ where
                 // The decisions in flight are finished first, because replies keep the order of the
                 // commands, and some commands change the effect of later commands.
                 self.finish().await;
+                self.read_again();
                 match kind {
                     CommandKind::Peek => self.peek(args).await,
                     CommandKind::LimitStatus => self.limit_status(args).await,
@@ -262,28 +272,33 @@ where
             Ok(Throttle::Charge(planned)) => {
                 let bucket = Bucket { capacity: planned.limit.capacity(), cost: planned.cost };
                 let reply = Reply::Throttle(dialect, bucket);
-                let policy = self.limiter.policy();
+                let policy = self.take_policy();
                 let on_failure = policy.answers().on_failure;
-                self.begin(&policy, vec![planned], on_failure, reply).await;
+                self.begin(policy, vec![planned], on_failure, reply).await;
             }
         }
         Next::Command
     }
 
     async fn charge(&mut self, args: &Args<'_>) -> Next {
-        let policy = self.limiter.policy();
+        let policy = self.take_policy();
         match tg_commands::charge(&policy, &args[1..], self.limiter.key()) {
             Err(error) => return self.reply_error(error).await,
-            Ok(plan) => self.begin(&policy, plan.planned, plan.on_failure, Reply::Named).await,
+            Ok(plan) => self.begin(policy, plan.planned, plan.on_failure, Reply::Named).await,
         }
         Next::Command
+    }
+
+    /// Returns the policy for the next decision. [`begin`](Self::begin) puts the policy back.
+    fn take_policy(&mut self) -> Arc<Revision> {
+        self.policy.take().unwrap_or_else(|| self.limiter.policy())
     }
 
     /// Starts a decision. If the decision charges other keys than the decisions in flight, it runs
     /// concurrently with them.
     async fn begin(
         &mut self,
-        policy: &Arc<Revision>,
+        policy: Arc<Revision>,
         planned: Vec<PlannedCharge>,
         on_failure: OnFailure,
         reply: Reply,
@@ -294,7 +309,8 @@ where
         }
         // All commands that arrived together, and that do not wait, have the same timestamp.
         let now = *self.now.get_or_insert_with(|| self.limiter.now());
-        let decision = (self.decide)(now, policy, planned, on_failure);
+        let decision = (self.decide)(now, &policy, planned, on_failure);
+        self.policy = Some(policy);
         self.in_flight.begin(decision, charged, reply);
         let (limiter, replies) = (self.limiter, &mut self.replies);
         self.in_flight.at_once(|decision, reply| reply.write(decision, limiter, replies)).await;
@@ -305,9 +321,9 @@ where
         if self.in_flight.is_empty() {
             return;
         }
-        self.now = None;
         let (limiter, replies) = (self.limiter, &mut self.replies);
         self.in_flight.finish(|decision, reply| reply.write(decision, limiter, replies)).await;
+        self.read_again();
     }
 
     async fn peek(&mut self, args: &Args<'_>) {

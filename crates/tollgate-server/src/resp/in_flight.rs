@@ -28,7 +28,10 @@ pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
         let hash = args.iter().fold(start, |hash, word| mix(hash, u64::from_le_bytes(*word)));
         rest.iter().fold(hash, |hash, byte| mix(hash, u64::from(*byte)))
     };
-    planned.iter().map(hash).collect()
+    match planned {
+        [one] => ChargedKeys::from_buf([hash(one)]),
+        several => several.iter().map(hash).collect(),
+    }
 }
 
 /// The decisions in flight, in the order of their commands. The replies are sent in the same order.
@@ -43,6 +46,9 @@ pub(super) struct InFlight<'l, F: Future, R> {
     /// no allocation of its own.
     slots: Vec<Slot<F, R>>,
     taken: usize,
+    /// The time at which the last decision ended, if the next command arrived together with it. The
+    /// next decision begins at this time, so the clock is read once for each decision.
+    ended: Option<Instant>,
 }
 
 struct Slot<F: Future, R> {
@@ -57,7 +63,13 @@ struct Slot<F: Future, R> {
 impl<'l, F: Future, R> InFlight<'l, F, R> {
     /// Creates an empty list. The durations of decisions are recorded in `latency`.
     pub(super) const fn new(latency: &'l Histogram) -> Self {
-        Self { latency, slots: Vec::new(), taken: 0 }
+        Self { latency, slots: Vec::new(), taken: 0, ended: None }
+    }
+
+    /// Makes the next decision read the clock when it begins. Call this if time may have passed
+    /// since the last decision.
+    pub(super) const fn read_clock_again(&mut self) {
+        self.ended = None;
     }
 
     /// Returns whether no decision is in flight.
@@ -84,7 +96,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         }
         let slot = &mut self.slots[self.taken];
         slot.waiting.set(Some(decision));
-        (slot.began, slot.charged, slot.reply) = (Instant::now(), charged, Some(reply));
+        let began = self.ended.unwrap_or_else(Instant::now);
+        (slot.began, slot.charged, slot.reply) = (began, charged, Some(reply));
         self.taken += 1;
     }
 
@@ -107,7 +120,9 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
             }
         });
         if let Some(answer) = is_answered.await {
-            latency.observe(slot.began.elapsed());
+            let ended = Instant::now();
+            latency.observe(ended.saturating_duration_since(slot.began));
+            self.ended = Some(ended);
             slot.waiting.set(None);
             self.taken = 0;
             if let Some(reply) = slot.reply.take() {
@@ -119,6 +134,7 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
     /// Waits for all decisions and passes each result to `each` in the order of the commands.
     pub(super) async fn finish(&mut self, mut each: impl FnMut(F::Output, R)) {
         let latency = self.latency;
+        self.ended = None;
         let slots = &mut self.slots[..std::mem::take(&mut self.taken)];
         poll_fn(|cx| {
             slots.iter_mut().for_each(|slot| slot.poll(cx, latency));

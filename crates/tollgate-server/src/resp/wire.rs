@@ -3,10 +3,11 @@
 use std::future::{Future, poll_fn};
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tollgate_http::{Phase, PollOnWake, Stream};
@@ -138,7 +139,7 @@ impl Wire {
             let first = timeout(LAST_REQUEST, self.stream.read_buf(input)).await;
             return first.map_or(Received::End, |read| received(&read));
         }
-        let mut read = std::pin::pin!(self.stream.read_buf(input));
+        let mut read = pin!(self.stream.read_buf(input));
         let there = poll_fn(|cx| match read.as_mut().poll(cx) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => Poll::Ready(None),
@@ -170,10 +171,14 @@ impl Wire {
     /// # Errors
     /// The client has disconnected, or did not read in time.
     pub(super) async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let send = async {
+        let mut send = pin!(async {
             self.stream.write_all(bytes).await?;
             self.stream.flush().await
-        };
+        });
+        // Most replies are sent without waiting, and need no timer.
+        if let Some(sent) = send.as_mut().now_or_never() {
+            return sent;
+        }
         timeout(self.limits.request, send).await?
     }
 
