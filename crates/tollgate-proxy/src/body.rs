@@ -63,10 +63,7 @@ pub enum BodyError {
 
 impl RequestBody {
     pub(crate) fn new(incoming: Incoming, limit: u64, pace: LeastRate) -> Self {
-        let upload = Upload::begin();
-        if incoming.is_end_stream() {
-            upload.complete();
-        }
+        let upload = Upload::begin(incoming.is_end_stream());
         Self { incoming: Some(incoming), ahead: None, left: limit, limit, pace, upload }
     }
 

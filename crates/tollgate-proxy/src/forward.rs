@@ -23,7 +23,7 @@ use crate::body::RequestBody;
 use crate::failure::UpstreamFailure;
 use crate::forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via};
 use crate::hop;
-use crate::pool::StreamedBody;
+use crate::pool::{Outgoing, StreamedBody};
 use crate::response_body::ResponseBody;
 use crate::session::Session;
 use crate::settings::Settings;
@@ -37,14 +37,18 @@ use crate::upload::Upload;
 /// body and [`UpstreamFailed`](tollgate::tower::UpstreamFailed) in the extensions of the response.
 /// A request whose body fails is answered with 400, 408 or 413.
 #[derive(Debug, Clone)]
-pub struct Forward {
-    router: Arc<Router>,
+pub struct Forward(Arc<Shared>);
+
+/// The state that all clones of a [`Forward`] share.
+#[derive(Debug)]
+struct Shared {
+    router: Router,
     settings: Arc<Settings>,
 }
 
 impl Forward {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self { router: Arc::new(Router::new(&settings)), settings }
+        Self(Arc::new(Shared { router: Router::new(&settings), settings }))
     }
 }
 
@@ -65,15 +69,16 @@ impl Service<Request<RequestBody>> for Forward {
             upgrade: forward.upgrade(&mut request),
             rules: request.extensions_mut().remove(),
         };
-        let upload = request.body().upload();
-        upload.forward();
-        let mut outgoing = forward.outgoing(request);
+        let mut request = forward.outgoing(request);
         let span = trace::child(trace::SpanKind::Client, "upstream");
-        span.inject(outgoing.headers_mut());
+        span.inject(request.headers_mut());
+        let mut outgoing = Outgoing::new(request);
+        outgoing.upload.forward();
         Box::pin(span.run(async move {
-            let answered = forward.exchange(outgoing, context, &upload).await;
-            let answer = answered
-                .unwrap_or_else(|failure| failure.into_response(&upload).map(ResponseBody::from));
+            let answered = forward.exchange(&mut outgoing, context).await;
+            let answer = answered.unwrap_or_else(|failure| {
+                failure.into_response(&outgoing.upload).map(ResponseBody::from)
+            });
             trace::record_status(answer.status());
             Ok(answer)
         }))
@@ -91,13 +96,11 @@ struct ForwardContext {
 impl Forward {
     async fn exchange(
         &self,
-        outgoing: Request<RequestBody>,
+        outgoing: &mut Outgoing,
         context: ForwardContext,
-        upload: &Upload,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let host = outgoing.headers().get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
-        let group = self.router.group(host, outgoing.uri().path(), context.rules.as_ref());
-        let group = Arc::clone(group);
+        let group = Arc::clone(self.0.router.group(outgoing.request(), context.rules.as_ref()));
+        let upload = outgoing.upload.clone();
         let exchange = match context.upgrade {
             None => Exchange::Plain,
             Some(_) => Exchange::Upgrade,
@@ -105,7 +108,7 @@ impl Forward {
         let attempt = Attempt::default();
         let sent = pin!(group.exchange(outgoing, exchange, &attempt));
         let mut timer = context.session.as_ref().map(Session::take_timer).unwrap_or_default();
-        let response = self.within_time(sent, upload, &mut timer).await;
+        let response = self.within_time(sent, &upload, &mut timer).await;
         if let Some(session) = &context.session {
             session.keep_timer(timer);
         }
@@ -116,7 +119,7 @@ impl Forward {
     }
 
     fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
-        let upgrade = Upgrade::requested(request, &self.settings.upgrades)?;
+        let upgrade = Upgrade::requested(request, &self.0.settings.upgrades)?;
         let session = request.extensions().get::<Session>()?.clone();
         Some((upgrade, hyper::upgrade::on(request), session))
     }
@@ -151,7 +154,8 @@ impl Forward {
         let named = target.authority().and_then(|authority| header_value(authority.as_str()));
         let host = named
             .or_else(|| {
-                header_value(self.settings.upstreams.default_group().first()?.authority().as_str())
+                let upstream = self.0.settings.upstreams.default_group().first()?;
+                header_value(upstream.authority().as_str())
             })
             .unwrap_or_else(|| HeaderValue::from_static(""));
         headers.insert(header::HOST, host.clone());
@@ -165,7 +169,7 @@ impl Forward {
         host: &HeaderValue,
         extensions: &Extensions,
     ) {
-        let Settings { trusted_proxies, forwarded, .. } = &*self.settings;
+        let Settings { trusted_proxies, forwarded, .. } = &*self.0.settings;
         let peer = extensions.get::<Peer>().map(|peer| peer.0.ip());
         let trust = Trust::in_peer(peer, &trusted_proxies.load());
         match extensions.get::<Session>() {
@@ -190,7 +194,7 @@ impl Forward {
         upload: &Upload,
         timer: &mut MovingTimer,
     ) -> Result<Response<StreamedBody>, UpstreamFailure> {
-        let limit = self.settings.timeouts.response_head;
+        let limit = self.0.settings.timeouts.response_head;
         let began = Instant::now();
         let end = || match upload.waits_for_client() {
             true => Instant::now() + limit,
@@ -217,7 +221,7 @@ impl Forward {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return self.switch_protocols(response, context);
         }
-        let largest = self.settings.limits.response_header_bytes;
+        let largest = self.0.settings.limits.response_header_bytes;
         if section_bytes(response.headers()) > largest
             || is_inconsistent(&response, &context.method)
         {
@@ -228,7 +232,7 @@ impl Forward {
         hop::strip(&mut headers);
         add_via(&mut headers, version);
         let status = response.status();
-        let idle = self.settings.timeouts.response_body_idle;
+        let idle = self.0.settings.timeouts.response_body_idle;
         let mut answer = Response::new(ResponseBody::upstream(response.into_body(), idle));
         *answer.status_mut() = status;
         *answer.headers_mut() = headers;
@@ -247,7 +251,7 @@ impl Forward {
             return Err(UpstreamFailure::InvalidResponse);
         }
         let upstream = hyper::upgrade::on(&mut response);
-        let idle = self.settings.timeouts.tunnel_idle;
+        let idle = self.0.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
         tokio::spawn(async move {
             // The permits of concurrency limits are held as long as the tunnel is open.

@@ -32,6 +32,12 @@ use crate::upload::{Upload, UploadFault};
 #[derive(Debug, Clone)]
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
+    pub(crate) connection: Arc<ClientConnection>,
+}
+
+/// The client connection of a handler.
+#[derive(Debug)]
+pub(crate) struct ClientConnection {
     pub(crate) peer: Peer,
     /// The client's certificate, if the client presented one.
     pub(crate) client: Option<TlsClient>,
@@ -55,18 +61,20 @@ where
         self,
         request: Request<Incoming>,
     ) -> Result<Response<HandlerBody<B>>, Infallible> {
-        let Self { mut service, peer, client, settings, conversation, session } = self;
+        let Self { mut service, connection } = self;
+        let ClientConnection { peer, client, settings, conversation, session } = &*connection;
+        let peer = *peer;
         let version = request.version();
         if version != Version::HTTP_2
             && let Some(violation) = conversation.next_request()
         {
-            return Ok(rejected(violation.into(), version, peer, &settings));
+            return Ok(rejected(violation.into(), version, peer, settings));
         }
-        let exchange = ExchangeGuard::begin(&conversation);
+        let exchange = ExchangeGuard::begin(conversation);
         let asks_upgrade =
             version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
         let answer = match admit(&request, &settings.limits) {
-            Err(problem) => rejected(problem, version, peer, &settings),
+            Err(problem) => rejected(problem, version, peer, settings),
             Ok(()) => {
                 let limit = settings.limits.request_body_bytes;
                 let idle = settings.timeouts.request_body_idle;
@@ -76,14 +84,14 @@ where
                 prepare_upgrade(&mut request, &settings.upgrades, &settings.request_fields);
                 request.extensions_mut().insert(peer);
                 if let Some(client) = client {
-                    request.extensions_mut().insert(client);
+                    request.extensions_mut().insert(client.clone());
                 }
                 request.extensions_mut().insert(session.clone());
                 read_json(&mut request, &settings.json_bodies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
                 let Ok(mut answer) = service.call(request).await;
-                if let Some(reason) = reason_to_close(&upload, answer.status(), &session) {
-                    close_for(reason, &mut answer, version, &session);
+                if let Some(reason) = reason_to_close(&upload, answer.status(), session) {
+                    close_for(reason, &mut answer, version, session);
                 }
                 answer.map(|body| Either::Left(CountedBody::new(body, version, exchange)))
             }

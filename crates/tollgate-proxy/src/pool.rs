@@ -14,6 +14,7 @@ use crate::body::RequestBody;
 use crate::connect::Connector;
 use crate::failure::UpstreamFailure;
 use crate::settings::Settings;
+use crate::upload::Upload;
 use crate::upstream_link::UpstreamLink;
 
 mod streamed;
@@ -61,31 +62,63 @@ pub(crate) enum Links {
     New,
 }
 
-/// A request that received no response.
+/// A request to the upstream, with the progress of its body.
+///
+/// The functions that send a request pass on a reference to this value. If each of their futures
+/// contained the request, the request would be copied in memory for each of them.
 #[derive(Debug)]
+pub(crate) struct Outgoing {
+    /// `None` after the request was sent, if it must not be sent again.
+    request: Option<Request<RequestBody>>,
+    pub(crate) upload: Upload,
+}
+
+impl Outgoing {
+    pub(crate) fn new(request: Request<RequestBody>) -> Self {
+        Self { upload: request.body().upload(), request: Some(request) }
+    }
+
+    /// Returns the request, unless it was sent.
+    pub(crate) const fn request(&self) -> Option<&Request<RequestBody>> {
+        self.request.as_ref()
+    }
+
+    /// Takes the request to send it.
+    ///
+    /// # Errors
+    /// The request was sent before, and must not be sent again.
+    fn take(&mut self) -> Result<Request<RequestBody>, UpstreamFailure> {
+        self.request.take().ok_or(UpstreamFailure::ConnectionLost)
+    }
+}
+
+/// The error of a request that received no response.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Unanswered {
     pub(crate) failure: UpstreamFailure,
-    /// The request, if it may be sent again.
+    /// Why the request may be sent again. [`Outgoing`] then contains the request.
     pub(crate) resend: Option<Resend>,
 }
 
-/// A request that may be sent again.
-#[derive(Debug)]
+/// Why a request may be sent again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resend {
     /// The address could not be reached, so nothing was sent.
-    NotConnected(Request<RequestBody>),
+    NotConnected,
     /// The request is idempotent and has no body, and its pooled connection was closed before a
     /// byte of the response arrived.
-    Closed(Request<RequestBody>),
+    Closed,
 }
 
 impl Unanswered {
-    fn new(failure: UpstreamFailure, resend: Option<Resend>) -> Box<Self> {
-        Box::new(Self { failure, resend })
+    fn not_connected(failure: UpstreamFailure) -> Self {
+        Self { failure, resend: Some(Resend::NotConnected) }
     }
+}
 
-    fn before(failure: UpstreamFailure, request: Request<RequestBody>) -> Box<Self> {
-        Self::new(failure, Some(Resend::NotConnected(request)))
+impl From<UpstreamFailure> for Unanswered {
+    fn from(failure: UpstreamFailure) -> Self {
+        Self { failure, resend: None }
     }
 }
 
@@ -117,56 +150,53 @@ impl Pool {
         }
     }
 
-    /// Sends `request`, over an idle connection if `links` allows one. The request is sent at most
+    /// Sends `outgoing`, over an idle connection if `links` allows one. The request is sent at most
     /// once: it moves on to the next connection only if a connection was closed before any byte of
     /// the request was sent.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
-        mut request: Request<RequestBody>,
+        outgoing: &mut Outgoing,
         links: Links,
-    ) -> Result<Response<StreamedBody>, Box<Unanswered>> {
-        let upload = request.body().upload();
+    ) -> Result<Response<StreamedBody>, Unanswered> {
         while let Some(mut link) = self.take(links) {
-            let copy = copy(&request);
+            let request = outgoing.take()?;
+            outgoing.request = copy(&request);
             match link.send(request).await {
-                Ok(response) => return Ok(response.map(|body| self.stream(body, link, &upload))),
+                Ok(response) => {
+                    return Ok(response.map(|body| self.stream(body, link, &outgoing.upload)));
+                }
                 Err(mut unanswered) => match unanswered.take_message() {
-                    Some(unsent) => request = unsent,
+                    Some(unsent) => outgoing.request = Some(unsent),
                     None => {
                         let error = unanswered.into_error();
                         let is_silent = link.is_silent() && !error.is_parse();
-                        let resend = copy.filter(|_| is_silent).map(Resend::Closed);
-                        return Err(Unanswered::new(UpstreamFailure::of(&error), resend));
+                        let may_resend = is_silent && outgoing.request.is_some();
+                        let resend = may_resend.then_some(Resend::Closed);
+                        return Err(Unanswered { failure: UpstreamFailure::of(&error), resend });
                     }
                 },
             }
         }
-        let mut link = match self.open().await {
-            Ok(link) => Box::new(link),
-            Err(failure) => return Err(Unanswered::before(failure, request)),
-        };
-        match link.send(request).await {
-            Ok(response) => Ok(response.map(|body| self.stream(body, link, &upload))),
-            Err(unanswered) => {
-                Err(Unanswered::new(UpstreamFailure::of(&unanswered.into_error()), None))
-            }
+        // Boxed, because most requests use an idle link, and opening one needs a large future.
+        let opened = Box::pin(self.open()).await;
+        let mut link = Box::new(opened.map_err(Unanswered::not_connected)?);
+        match link.send(outgoing.take()?).await {
+            Ok(response) => Ok(response.map(|body| self.stream(body, link, &outgoing.upload))),
+            Err(unanswered) => Err(UpstreamFailure::of(&unanswered.into_error()).into()),
         }
     }
 
-    /// Sends a `request` that asks for another protocol, over a connection that is not reused.
+    /// Sends `outgoing`, which asks for another protocol, over a connection that is not reused.
     pub(crate) async fn exchange_once(
         &self,
-        request: Request<RequestBody>,
-    ) -> Result<Response<StreamedBody>, Box<Unanswered>> {
-        let io = match self.connector.connect().await {
-            Ok(io) => io,
-            Err(failure) => return Err(Unanswered::before(failure, request)),
-        };
-        let failed = |error: hyper::Error| Unanswered::new(UpstreamFailure::of(&error), None);
+        outgoing: &mut Outgoing,
+    ) -> Result<Response<StreamedBody>, Unanswered> {
+        let io = self.connector.connect().await.map_err(Unanswered::not_connected)?;
+        let failed = |error: hyper::Error| Unanswered::from(UpstreamFailure::of(&error));
         let (mut sender, connection) = self.protocol.handshake(io).await.map_err(failed)?;
         // The error is reported to the task that waits for the upgrade.
         tokio::spawn(connection.with_upgrades());
-        let response = sender.send_request(request).await;
+        let response = sender.send_request(outgoing.take()?).await;
         response.map(|response| response.map(StreamedBody::new)).map_err(failed)
     }
 
@@ -182,7 +212,7 @@ impl Pool {
         self: &Arc<Self>,
         body: hyper::body::Incoming,
         link: Box<UpstreamLink>,
-        upload: &crate::upload::Upload,
+        upload: &Upload,
     ) -> StreamedBody {
         if upload.is_under_way() {
             // The response began before the end of the request. The response must not wait for the

@@ -31,7 +31,7 @@ use crate::body::RequestBody;
 use crate::error::Error;
 use crate::forward::Forward;
 use crate::forwarded::Scheme;
-use crate::handler::Handler;
+use crate::handler::{ClientConnection, Handler};
 use crate::session::Session;
 use crate::settings::{Limits, Settings};
 
@@ -182,14 +182,14 @@ async fn serve<S, B>(
         },
         Arc::clone(&conversation),
     );
-    let handler = Handler {
-        service,
+    let connection = ClientConnection {
         peer,
         client,
         settings: Arc::clone(&settings),
         conversation: Arc::clone(&conversation),
         session: session.clone(),
     };
+    let handler = Handler { service, connection: Arc::new(connection) };
     let answer = service_fn(move |request: Request<Incoming>| handler.clone().answer(request));
     let protocols = protocols(&settings, &session);
     let mut connection =

@@ -54,13 +54,14 @@ struct Shared {
 }
 
 impl Upload {
-    pub(crate) fn begin() -> Self {
+    /// Begins the progress of a body. If `is_empty`, the body has arrived completely.
+    pub(crate) fn begin(is_empty: bool) -> Self {
         Self(Arc::new(Shared {
             began: Instant::now(),
             last_progress: AtomicU64::new(0),
             fault: OnceLock::new(),
             ended: AtomicBool::new(false),
-            complete: AtomicBool::new(false),
+            complete: AtomicBool::new(is_empty),
             waits_for_client: AtomicBool::new(false),
             forwarded: AtomicBool::new(false),
         }))

@@ -61,19 +61,25 @@ impl UpstreamLink {
         self.reads.load(Ordering::Relaxed) == self.reads_before
     }
 
-    /// Sends `request` and waits for the head of the response. If this future is dropped, the link
-    /// can no longer be used.
-    pub(crate) async fn send(
-        &mut self,
+    /// Sends `request`. The returned future waits for the head of the response. If the future is
+    /// dropped, the link can no longer be used.
+    ///
+    /// The function is not `async`, because the future of an `async` function would contain the
+    /// request.
+    pub(crate) fn send<'l>(
+        &'l mut self,
         request: Request<RequestBody>,
-    ) -> Result<Response<Incoming>, SendError> {
+    ) -> impl Future<Output = Result<Response<Incoming>, SendError>> + use<'l> {
         self.reads_before = self.reads.load(Ordering::Relaxed);
-        let mut response = pin!(self.sender.try_send_request(request));
-        poll_fn(|cx| {
-            self.drive(cx);
-            response.as_mut().poll(cx)
-        })
-        .await
+        let response = self.sender.try_send_request(request);
+        async move {
+            let mut response = pin!(response);
+            poll_fn(|cx| {
+                self.drive(cx);
+                response.as_mut().poll(cx)
+            })
+            .await
+        }
     }
 
     /// Reads and writes as much as is possible now.

@@ -79,11 +79,11 @@ impl Section {
             return None;
         }
         let line = &bytes[self.line_start..];
-        let (text, end) = line.split_at(memchr::memchr2(b'\r', b'\n', line)?);
-        if !end.starts_with(b"\r\n") || text.iter().fold(false, |any, &b| any | is_control(b)) {
+        let end = first_control(line)?;
+        if !line[end..].starts_with(b"\r\n") {
             return None;
         }
-        let line_feed = self.line_start + text.len() + 1;
+        let line_feed = self.line_start + end + 1;
         self.check_size(line_feed, limits).ok()?;
         Some(line_feed + 1)
     }
@@ -127,6 +127,21 @@ impl Section {
         }
         Ok(())
     }
+}
+
+/// The number of bytes that are examined at once, in one SIMD register.
+const TOGETHER: usize = 16;
+
+/// Returns the position of the first byte that is not allowed in a line.
+fn first_control(bytes: &[u8]) -> Option<usize> {
+    // The results are combined without a branch, because only then does the compiler vectorize the
+    // loop.
+    let is_plain =
+        |piece: &&[u8; TOGETHER]| !piece.iter().fold(false, |any, &byte| any | is_control(byte));
+    let (pieces, _) = bytes.as_chunks::<TOGETHER>();
+    let plain = pieces.iter().take_while(is_plain).count() * TOGETHER;
+    let found = bytes[plain..].iter().position(|&byte| is_control(byte));
+    found.map(|at| plain + at)
 }
 
 /// Returns whether `byte` is not allowed in a line.

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
-use http::{Request, Response};
+use http::{HeaderValue, Request, Response, header};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate::tower::MatchedRules;
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::body::RequestBody;
 use crate::failure::UpstreamFailure;
-use crate::pool::{Links, Resend, StreamedBody, Unanswered};
+use crate::pool::{Links, Outgoing, Resend, StreamedBody, Unanswered};
 use crate::settings::Settings;
 use crate::upstream::Upstream;
 use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
@@ -61,19 +61,21 @@ impl Router {
         Self { rules, prefixes, default }
     }
 
-    /// Returns the group for a request for `path` at `host`. `matched` are the rules that matched
-    /// the request.
+    /// Returns the group for `request`. `matched` are the rules that matched the request.
     pub(crate) fn group(
         &self,
-        host: &[u8],
-        path: &str,
+        request: Option<&Request<RequestBody>>,
         matched: Option<&MatchedRules>,
     ) -> &Arc<Group> {
         let mut names = matched.into_iter().flat_map(|rules| &rules.0);
         if let Some(group) = names.find_map(|name| self.rules.get(&**name)) {
             return group;
         }
-        let found = self.prefixes.iter().find(|(prefix, _)| prefix.matches(host, path));
+        let found = request.filter(|_| !self.prefixes.is_empty()).and_then(|request| {
+            let host = request.headers().get(header::HOST).map_or(&[][..], HeaderValue::as_bytes);
+            let path = request.uri().path();
+            self.prefixes.iter().find(|(prefix, _)| prefix.matches(host, path))
+        });
         found.map_or(&self.default, |(_, group)| group)
     }
 }
@@ -134,17 +136,19 @@ impl Group {
         }
     }
 
-    /// Sends `request` to one of the addresses. The request is sent again in two cases only. Either
+    /// Sends `outgoing` to one of the addresses. The request is sent again in two cases only. Either
     /// no address received the request, or the request is idempotent and has no body, and the
     /// pooled connection that carried it was closed before the response began.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
-        mut request: Request<RequestBody>,
+        outgoing: &mut Outgoing,
         exchange: Exchange,
         attempt: &Attempt,
     ) -> Result<Response<StreamedBody>, UpstreamFailure> {
-        let upload = request.body().upload();
-        self.look_up().await?;
+        if let Some(lookups) = &self.lookups {
+            // Boxed, because lookups are rare and need a large future.
+            Box::pin(self.look_up(lookups)).await?;
+        }
         let endpoints = self.endpoints.load_full();
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut links = Links::Idle;
@@ -155,22 +159,22 @@ impl Group {
             let guard = endpoint.in_flight.begin();
             endpoint.begin();
             let answered = match exchange {
-                Exchange::Plain => endpoint.pool.exchange(request, links).await,
-                Exchange::Upgrade => endpoint.pool.exchange_once(request).await,
+                Exchange::Plain => endpoint.pool.exchange(outgoing, links).await,
+                Exchange::Upgrade => Box::pin(endpoint.pool.exchange_once(outgoing)).await,
             };
             let Unanswered { failure, resend } = match answered {
-                Err(unanswered) => *unanswered,
+                Err(unanswered) => unanswered,
                 Ok(response) => {
                     self.finish(endpoint, is_failure(response.status()));
                     return Ok(response.map(|body| body.counted(guard)));
                 }
             };
             match resend {
-                Some(Resend::Closed(again)) if links == Links::Idle => {
+                Some(Resend::Closed) if links == Links::Idle => {
                     self.settings.upstream_metrics.count(Retry::Closed);
-                    (request, links) = (again, Links::New);
+                    links = Links::New;
                 }
-                Some(Resend::NotConnected(again)) => {
+                Some(Resend::NotConnected) => {
                     self.finish(endpoint, true);
                     self.mark_outdated();
                     tried.push(Arc::clone(endpoint));
@@ -181,10 +185,10 @@ impl Group {
                         return Err(failure);
                     };
                     self.settings.upstream_metrics.count(Retry::Connect);
-                    (request, endpoint) = (again, other);
+                    endpoint = other;
                 }
                 _ => {
-                    if upload.fault().is_none() {
+                    if outgoing.upload.fault().is_none() {
                         self.finish(endpoint, true);
                     }
                     return Err(failure);
@@ -213,8 +217,7 @@ impl Group {
 
     /// Looks up the host names, if the last lookup is too old. Waits only for the first lookup;
     /// later lookups run in the background.
-    async fn look_up(self: &Arc<Self>) -> Result<(), UpstreamFailure> {
-        let Some(lookups) = &self.lookups else { return Ok(()) };
+    async fn look_up(self: &Arc<Self>, lookups: &Lookups) -> Result<(), UpstreamFailure> {
         if self.endpoints.load().is_empty() {
             let _running = lookups.running.lock().await;
             if !self.endpoints.load().is_empty() {

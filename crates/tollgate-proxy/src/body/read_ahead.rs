@@ -50,7 +50,8 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
     if !bodies.is_enabled() || request.body().is_end_stream() {
         return;
     }
-    match read_whole(request, bodies).await {
+    // Boxed, because few requests have such a body, and every request would have a larger future.
+    match Box::pin(read_whole(request, bodies)).await {
         Ok(whole) => drop(request.extensions_mut().insert(JsonBody(whole))),
         Err(reason) => drop(request.extensions_mut().insert(UnreadBody(reason))),
     }
