@@ -156,15 +156,21 @@ impl<S: Store> Charger<'_, S> {
     }
 
     /// Charges all parts. If the request is refused, refunds all parts except those in shadow mode.
+    async fn together(&self, parts: Vec<Part>) -> Vec<PartResult> {
+        let is_quota = |part: &Part| matches!(part.mode, Mode::Quota(_));
+        if !parts.iter().any(is_quota) {
+            return self.all(parts).await;
+        }
+        let (quotas, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_quota);
+        // Boxed, because quotas are rare, and every call would have a larger future.
+        Box::pin(self.with_quotas(quotas, others)).await
+    }
+
+    /// Charges the quota groups `quotas` and the parts `others`.
     ///
     /// Quota groups are alternatives, and one charge cannot express alternatives. Therefore each
     /// group is first charged separately, and is refunded if an enforced part refuses the request.
-    async fn together(&self, parts: Vec<Part>) -> Vec<PartResult> {
-        let is_quota = |part: &Part| matches!(part.mode, Mode::Quota(_));
-        let (quotas, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(is_quota);
-        if quotas.is_empty() {
-            return self.all(others).await;
-        }
+    async fn with_quotas(&self, quotas: Vec<Part>, others: Vec<Part>) -> Vec<PartResult> {
         let (enforced, shadows): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|part| part.mode == Mode::Enforced);
         let (mut quotas, mut results) = join(self.all(quotas), self.all(shadows)).await;
@@ -193,7 +199,8 @@ impl<S: Store> Charger<'_, S> {
             // error of this read is ignored.
             let looked = match planned.is_empty() {
                 true => None,
-                false => self.limiter.look_at(self.now, &planned).await.ok(),
+                // Boxed, because such a part is rare, and every call would have a larger future.
+                false => Box::pin(self.limiter.look_at(self.now, &planned)).await.ok(),
             };
             let nothing = || Evaluation::without_statuses(self.now);
             let evaluation = looked.map_or_else(nothing, |(evaluation, _)| evaluation);

@@ -54,7 +54,9 @@ impl<'p> DescriptorEvaluation<'p> {
                 let refunded = to_refund.into_iter().map(|(index, limited, cost)| async move {
                     (index, refund_hits(limiter, now, limited, cost).await.ok().flatten())
                 });
-                join(charge(limiter, policy, now, &plan, parsed), join_all(refunded)).await
+                // Boxed, because refunds are rare, and every call would have a larger future.
+                let charged = charge(limiter, policy, now, &plan, parsed);
+                Box::pin(join(charged, join_all(refunded))).await
             }
         };
         let overall = overall(&results)?;

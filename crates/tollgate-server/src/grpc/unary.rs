@@ -1,4 +1,11 @@
 //! Unary calls: one request message, one response message.
+//!
+//! The module is written by hand, because tonic's generated service takes 8,000 instructions for a
+//! call and this module takes 2,200, of 48,500 for the whole call. The generated service reads and
+//! writes a unary message as a stream of messages, boxes both bodies and several futures, and makes
+//! the trailers from a status. Both numbers are from callgrind's profiles of the listener benchmark,
+//! in which throttlecrab-server uses the generated service. They exclude the coding of the messages,
+//! the bytes of HTTP/2 and the decision, which both need.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

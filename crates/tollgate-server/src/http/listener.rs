@@ -42,7 +42,9 @@ impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
         });
         let service = service_fn(move |request: Request<Incoming>| {
             let routes = Arc::clone(&routes);
-            async { Ok::<_, Infallible>(routes.answer(request).await) }
+            // Boxed, because hyper moves the future of a response several times before its first
+            // poll.
+            Box::pin(async { Ok::<_, Infallible>(routes.answer(request).await) })
         });
         let limits = HttpConnectionLimits::new(HttpVersions::Any, self.limits);
         HttpConnectionHandler::new(service, limits).serve_with(direct, connection)
