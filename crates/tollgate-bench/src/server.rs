@@ -67,6 +67,14 @@ impl Server {
         processor_time::of_process(self.child.id())
     }
 
+    /// Returns the part of the server's processor time that was spent in the kernel.
+    ///
+    /// # Errors
+    /// As for [`processor_time::in_kernel`].
+    pub fn kernel_time(&self) -> io::Result<Duration> {
+        processor_time::in_kernel(self.child.id())
+    }
+
     /// Terminates the process, waits until it has ended, and returns its standard error output.
     ///
     /// # Errors

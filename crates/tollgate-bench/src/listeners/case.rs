@@ -166,6 +166,8 @@ pub struct Round {
     pub wall: Duration,
     /// The processor time that the server used from the first request to the last answer.
     pub server: Duration,
+    /// The part of `server` that was spent in the kernel, in steps of a hundredth of a second.
+    pub kernel: Duration,
 }
 
 /// The results of both contenders of a case, by round.
@@ -231,10 +233,12 @@ impl Case {
         server: &Server,
         subjects: &Arc<[u32]>,
     ) -> Result<Round, Box<dyn Error + Send + Sync>> {
-        let (before, begun) = (server.processor_time()?, Instant::now());
+        let (before, kernel_before) = (server.processor_time()?, server.kernel_time()?);
+        let begun = Instant::now();
         self.ask(who, server.address(), subjects).await?;
         let wall = begun.elapsed();
+        let kernel = server.kernel_time()?.saturating_sub(kernel_before);
         let server = server.processor_time()?.saturating_sub(before);
-        Ok(Round { decisions: subjects.len(), wall, server })
+        Ok(Round { decisions: subjects.len(), wall, server, kernel })
     }
 }

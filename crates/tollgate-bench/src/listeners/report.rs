@@ -2,6 +2,7 @@
 //! other.
 
 use std::fmt;
+use std::time::Duration;
 
 use comfy_table::Table;
 
@@ -17,8 +18,16 @@ pub struct Report(Table);
 /// were not counted.
 pub type Counted = Option<[u64; 2]>;
 
-const HEADER: [&str; 7] =
-    ["door", "who", "CPU s/M", "of the peer's", "aim", "instructions", "decisions/s"];
+const HEADER: [&str; 8] = [
+    "listener",
+    "server",
+    "CPU s/M",
+    "in the kernel",
+    "of the peer's",
+    "aim",
+    "instructions",
+    "decisions/s",
+];
 
 impl Report {
     /// Creates a table without rows.
@@ -50,6 +59,7 @@ impl Report {
             listener,
             who,
             &format!("{cost:.1}"),
+            &format!("{:.1}", kernel_seconds(rounds)),
             ratio,
             aim,
             instructions,
@@ -73,6 +83,14 @@ impl fmt::Display for Report {
 /// Returns the processor time of the server for a million decisions, in seconds.
 fn seconds(round: &Round) -> f64 {
     round.server.as_secs_f64() * 1e6 / round.decisions as f64
+}
+
+/// Returns the processor seconds in the kernel for a million decisions, over all `rounds`. The time
+/// of a single round is too coarse.
+fn kernel_seconds(rounds: &[Round]) -> f64 {
+    let kernel: Duration = rounds.iter().map(|round| round.kernel).sum();
+    let decisions: usize = rounds.iter().map(|round| round.decisions).sum();
+    kernel.as_secs_f64() * 1e6 / decisions as f64
 }
 
 fn per_second(round: &Round) -> f64 {
