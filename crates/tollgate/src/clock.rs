@@ -24,8 +24,9 @@ use tollgate_core::{Millis, Timestamp};
 /// assert!(RateLimiter::per_key(Quota::per_hour(1)).clock(HourAgo).try_check("a").is_admitted());
 /// ```
 pub trait Clock: Send + Sync {
-    /// Returns the current time. The result may be earlier than the previous result: the limiter
-    /// never lets the time of a key go backwards.
+    /// Returns the current time. The time may be earlier than the time that the previous call
+    /// returned, for example after the machine's clock was set back: the limiter never lets the
+    /// time of a key go backwards.
     fn now(&self) -> Timestamp;
 }
 
@@ -41,21 +42,21 @@ impl Stopwatch {
         Self(Instant::now())
     }
 
-    /// Returns the whole nanoseconds since the start.
+    /// Returns the whole nanoseconds since this stopwatch was started.
     #[must_use]
     pub(crate) fn nanos(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// Returns the whole microseconds since the start.
+    /// Returns the whole microseconds since this stopwatch was started.
     #[must_use]
     pub fn micros(&self) -> u64 {
         u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX)
     }
 }
 
-/// Returns the time of day in nanoseconds since 1970, for timestamps in reports. No decision
-/// depends on this time.
+/// Returns the nanoseconds since the Unix epoch by the machine's clock, for timestamps in reports.
+/// No decision depends on this time.
 pub(crate) fn epoch_nanos() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since_epoch.as_nanos()).unwrap_or(u64::MAX)
@@ -86,10 +87,10 @@ impl Clock for SystemClock {
 ///
 /// The clock compares itself with the wall clock at the first read after
 /// [`CounterClock::FOLLOWS_WITHIN`] has passed since the last comparison. A comparison detects a
-/// step of the wall clock. Between two comparisons, the time advances by the counter, which drifts
-/// by far less than a millisecond in this interval. If the processor has no steady counter, the
-/// clock uses the operating system's monotonic clock instead. The results are then equally exact,
-/// but a read is no faster than a read of the wall clock.
+/// change of the wall clock. Between two comparisons, the time advances by the counter, which
+/// drifts by far less than a millisecond in this interval. If the processor has no steady counter,
+/// the clock uses the operating system's monotonic clock instead. The results are then equally
+/// exact, but a read is no faster than a read of the wall clock.
 ///
 /// Create one `CounterClock` when the process starts, and share it. The first `CounterClock` of a
 /// process calibrates the counter, which keeps the calling thread busy for up to 200 ms.
@@ -107,15 +108,16 @@ impl Clock for SystemClock {
 pub struct CounterClock {
     counter: quanta::Clock,
     started_at: u64,
-    /// The counter's nanoseconds from the start of this clock to the last read of the wall clock.
+    /// The nanoseconds that the counter had counted, since the start of this clock, when the wall
+    /// clock was last read.
     looked_at: AtomicU64,
-    /// The wall clock's nanoseconds since 1970, minus the counter's nanoseconds since the start of
-    /// this clock.
+    /// The time that is added to the counter to get the wall clock's time: the wall clock's
+    /// nanoseconds since 1970, minus the counter's nanoseconds since the start of this clock.
     ahead: AtomicU64,
 }
 
 impl CounterClock {
-    /// The longest time for which a step of the wall clock can stay undetected.
+    /// The longest time after a change of the wall clock until this clock detects the change.
     pub const FOLLOWS_WITHIN: Millis = Millis::new(10);
 
     /// Creates a clock that returns the machine's time.
@@ -139,7 +141,8 @@ impl CounterClock {
         clock
     }
 
-    /// Returns the current time. `wall` returns the wall clock's nanoseconds since 1970.
+    /// Returns the current time. Compares the counter with the wall clock first if the last
+    /// comparison was too long ago. `wall` returns the wall clock's nanoseconds since 1970.
     #[inline]
     fn by(&self, wall: impl Fn() -> u64) -> Timestamp {
         let elapsed = self.elapsed();
@@ -154,8 +157,9 @@ impl CounterClock {
         Timestamp::from_millis(elapsed.wrapping_add(ahead) / NANOS_PER_MILLI)
     }
 
-    /// Reads the wall clock, and returns the wall clock's nanoseconds minus the counter's
-    /// nanoseconds.
+    /// Compares the counter with the wall clock, and stores the result of the comparison. Returns
+    /// the wall clock's nanoseconds minus the counter's nanoseconds. `wall` returns the wall
+    /// clock's nanoseconds since 1970.
     ///
     /// If the thread is delayed between the reads of the two clocks, the function reads both clocks
     /// again, at most [`LOOKS`] times in all.
@@ -182,7 +186,7 @@ impl CounterClock {
         ahead
     }
 
-    /// Returns the counter's nanoseconds since the start.
+    /// Returns the nanoseconds that the counter has counted since the start of this clock.
     #[inline]
     fn elapsed(&self) -> u64 {
         self.counter.delta_as_nanos(self.started_at, self.counter.raw())
@@ -204,8 +208,9 @@ impl Default for CounterClock {
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// The most reads of the wall clock (`LOOKS`) for one comparison with the counter, and the
-/// nanoseconds (`PROMPT`) within which a read is accepted at once.
+/// `LOOKS` is the most reads of the wall clock for one comparison with the counter. If a read takes
+/// less than `PROMPT` nanoseconds, the comparison uses this read at once. Otherwise the comparison
+/// uses the fastest read.
 const LOOKS: usize = 4;
 const PROMPT: u64 = 20_000;
 

@@ -53,7 +53,8 @@ pub struct Decision {
     /// The charges to make once the response is known, if there are any. Pass them to
     /// [`Limiter::complete`](crate::Limiter::complete), unless the policy makes the response free.
     pub pending: Option<Pending>,
-    /// The charge of the plan to which each status belongs: see [`charge_at`](Self::charge_at).
+    /// The mapping from the statuses of this decision to the charges of the plan: see
+    /// [`charge_at`](Self::charge_at).
     pub positions: ChargePositions,
     /// The planned charge of each status in the evaluation. Empty unless at least one of the
     /// charges has a cost that depends on the status code of the response.
@@ -120,18 +121,19 @@ pub struct Pending {
     pub(crate) planned: Vec<PlannedCharge>,
 }
 
-/// The result of a charge on completion.
+/// The result of making a request's charges when the request is completed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Completion {
     /// Every limit was charged.
     Charged,
     /// Other requests filled a limit while the request was in flight. The limiter did not charge
-    /// that limit, and charged the other limits.
+    /// that limit. The limiter charged the other limits, unless one of them was filled in this
+    /// moment too.
     Overrun,
 }
 
 impl Decision {
-    /// Whether the request is admitted.
+    /// Returns whether the request is admitted.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
         match self.source {
@@ -143,7 +145,7 @@ impl Decision {
         }
     }
 
-    /// Whether neither the store nor a fallback answered.
+    /// Returns whether neither the store nor a fallback answered.
     pub(crate) fn is_unanswered(&self) -> bool {
         matches!(self.source, DecisionSource::Failure(_)) && self.evaluation.statuses.is_empty()
     }
@@ -220,7 +222,8 @@ impl Decision {
         self.evaluation.statuses = statuses.into_iter().map(settled).collect();
     }
 
-    /// Returns whether `settlement` refunds a charge of the evaluation.
+    /// Returns whether a response with the effect `settlement` refunds at least a part of a charge
+    /// in the evaluation.
     pub(crate) fn is_refunded(&self, settlement: Settlement) -> bool {
         if self.conditional.is_empty() {
             return !settlement.keeps(&ResponseTerms::default());
@@ -228,7 +231,8 @@ impl Decision {
         self.conditional.iter().any(|planned| kept_of(planned, settlement) != planned.cost)
     }
 
-    /// Returns the settlement of a response with `status`, by the policy that decided.
+    /// Returns the effect that a response with the status code `status` has on the request's
+    /// charges. The policy that made this decision determines the effect.
     #[must_use]
     pub fn settlement(&self, status: u16) -> Settlement {
         let is_free = self.policy.answers().refund_statuses.contains(&status);
@@ -237,7 +241,7 @@ impl Decision {
 }
 
 impl CandidateOutcome {
-    /// The limit in force.
+    /// Returns the limit in force, which is not the candidate.
     #[must_use]
     pub const fn limit(&self) -> &Arc<Limit> {
         &self.live.limit
@@ -245,13 +249,15 @@ impl CandidateOutcome {
 }
 
 impl Pending {
-    /// Keeps the charges of `planned` that have a cost. Returns `None` if no charge has a cost.
+    /// Creates a value with the charges of `planned` that have a cost. Returns `None` if no charge
+    /// has a cost.
     pub(crate) fn new(mut planned: Vec<PlannedCharge>) -> Option<Self> {
         planned.retain(|planned| planned.cost != Cost::PEEK);
         (!planned.is_empty()).then_some(Self { planned })
     }
 
-    /// Returns the charges that remain after `settlement`, or `None` if no charges remain.
+    /// Returns the charges that are still to be made if the response has the effect `settlement`,
+    /// or `None` if no charge is to be made.
     #[must_use]
     pub fn settled(mut self, settlement: Settlement) -> Option<Self> {
         for planned in &mut self.planned {
@@ -261,7 +267,7 @@ impl Pending {
     }
 }
 
-/// Returns the units of a charge that remain charged after `settlement`.
+/// Returns the units of `planned` that remain charged if the response has the effect `settlement`.
 fn kept_of(planned: &PlannedCharge, settlement: Settlement) -> Cost {
     settlement.kept(planned.cost, &planned.estimates, &planned.conditions, |_| None)
 }
@@ -273,8 +279,8 @@ pub(crate) fn is_planned_later(charge: ChargeOn, planned: &PlannedCharge) -> boo
     is_charged_later(charge, &planned.limit) && !planned.counts_statuses()
 }
 
-/// Returns whether `limit` is only read when the request arrives, and charged when the response is
-/// known.
+/// Returns whether the rules, which charge at the time `charge`, charge `limit` only when the
+/// response is known. In this case the limit is only read when the request arrives.
 fn is_charged_later(charge: ChargeOn, limit: &Limit) -> bool {
     charge == ChargeOn::Completion && !limit.is_charged_on_arrival()
 }

@@ -40,9 +40,9 @@ pub fn receipt(data: &[u8], policy: &Policy) {
     assert!(changed.is_err(), "a changed receipt");
 }
 
-/// Returns the content of a receipt from the fuzzer's `content`: the first 24 bytes, and then
-/// entries. In `content`, each entry begins with its length and the index of a limit. The result
-/// has the digest of this limit in the place of the two bytes.
+/// Converts the fuzzer's `content` to the content of a receipt. The first 24 bytes stay the same.
+/// After these bytes, each entry of `content` begins with its length and the index of a limit. In
+/// the returned content, the digest of this limit replaces these two bytes.
 fn plain(content: &[u8], policy: &Policy) -> Vec<u8> {
     let (head, mut rest) = content.split_at(content.len().min(24));
     let mut plain = head.to_vec();

@@ -80,8 +80,8 @@ impl HashKey {
         Self { subjects, nonces, receipts }
     }
 
-    /// Returns the cipher of receipts. The result is never `None`, because the key has the right
-    /// length.
+    /// Returns the cipher that encrypts and decrypts receipts. Never returns `None`, because the
+    /// key has the right length.
     fn cipher(&self) -> Option<LessSafeKey> {
         UnboundKey::new(&CHACHA20_POLY1305, &self.receipts).ok().map(LessSafeKey::new)
     }

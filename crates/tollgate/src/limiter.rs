@@ -83,9 +83,9 @@ pub struct Limiter<S> {
 impl<S: Store> Limiter<S> {
     /// Creates a limiter with a [`CounterClock`] and a random hash key.
     ///
-    /// The clock differs from the machine's time by at most a millisecond, and follows a step of
-    /// the wall clock within 10 ms. The first such clock of a process calibrates the processor's
-    /// counter, for up to 200 ms.
+    /// The clock differs from the machine's time by at most a millisecond. When the machine's time
+    /// is set, the clock follows within 10 ms. The first such clock of a process calibrates the
+    /// processor's counter, for up to 200 ms.
     pub fn new(policy: impl Into<Revision>, store: S) -> Self {
         let tenants = Arc::new(Tenants::default());
         let policy = policy.into().with_tenants(&tenants);
@@ -107,7 +107,7 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Sets the clock.
+    /// Sets the clock from which the limiter reads the time of each decision.
     #[must_use]
     pub fn with_clock(mut self, clock: impl Clock + 'static) -> Self {
         self.clock = Box::new(clock);
@@ -187,7 +187,7 @@ impl<S: Store> Limiter<S> {
         &self.tenants
     }
 
-    /// Returns the store.
+    /// Returns the store that keeps the counters.
     #[must_use]
     pub const fn store(&self) -> &S {
         &self.store

@@ -54,7 +54,7 @@ pub trait Observer: Send + Sync {
     /// nor a fallback answered.
     fn evaluated(&self, _planned: &[PlannedCharge], _evaluation: &Evaluation) {}
 
-    /// Receives the result of a charge on completion.
+    /// Receives the result of making a request's charges when the request is completed.
     fn on_completion(&self, _outcome: &Result<Completion, StoreError>) {}
 
     /// Receives the store's answer to charges that open or end permits and reservations.

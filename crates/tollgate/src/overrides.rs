@@ -32,15 +32,16 @@ pub const MAX_OVERRIDE_DURATION: Millis = Millis::from_secs(366 * 24 * 3_600);
 /// The time at which an override without an end expires.
 pub const NEVER: Timestamp = Timestamp::from_millis(u64::MAX);
 
-/// The most bytes of a reason.
+/// The most bytes of an override's reason.
 pub const MAX_REASON: usize = 500;
 
-/// A temporary replacement of a limit, or a switch of a rule or of load shedding.
+/// A temporary change that an administrator sets. It replaces a limit for some subjects, turns a
+/// rule off or to shadow mode, or turns load shedding off or to shadow mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Override {
-    /// The scope of the override. Each scope has at most one override.
+    /// The requests to which the override applies. There is at most one override for each scope.
     pub target: OverrideScope,
-    /// The effect on the requests that the target matches.
+    /// The change for the requests that the target selects.
     pub effect: Effect,
     /// The time from which the override no longer applies; [`NEVER`] if it has no end.
     pub expires_at: Timestamp,
@@ -48,7 +49,7 @@ pub struct Override {
     pub reason: Box<str>,
 }
 
-/// The scope of an override: a target, and all its limits or one.
+/// The scope of an override: its target, and either one limit of the target or all of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OverrideScope {
     /// The name of the limit that the override applies to; `None` for all limits of the target.
@@ -77,17 +78,18 @@ pub enum OverrideTarget {
         /// address, the network matches no subject.
         network: Network,
     },
-    /// Every subject: a kill switch of the limit.
+    /// Every subject. Such an override is a kill switch for its limit, or for all limits if it
+    /// names none.
     Everybody,
-    /// Every request that matches the rule of this name: a switch of the rule. The override names
-    /// no limit, and has the effect [`Effect::Unlimited`] or [`Effect::Counted`].
+    /// Every request that matches the rule of this name. The override turns the rule off
+    /// ([`Effect::Unlimited`]) or to shadow mode ([`Effect::Counted`]), and names no limit.
     Rule(Box<str>),
-    /// Every request that would be shed: a switch of load shedding. The override names no limit,
-    /// and has the effect [`Effect::Unlimited`] or [`Effect::Counted`].
+    /// Every request that would be shed. The override turns load shedding off
+    /// ([`Effect::Unlimited`]) or to shadow mode ([`Effect::Counted`]), and names no limit.
     Shedding(SheddingTarget),
 }
 
-/// The part of load shedding that an override switches.
+/// The part of load shedding that an override turns off or to shadow mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheddingTarget {
     /// The load shedding of the fleet and that of each node.
@@ -114,15 +116,15 @@ impl SheddingTarget {
     }
 }
 
-/// The effect of an override.
+/// The way in which an override changes the decisions on the requests in its scope.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
     /// Replaces the quota, from the running window on ([`Limit::with_quota`]). If the limit cannot
     /// count this quota, the limit keeps its own quota.
     Quota {
-        /// Units per window.
+        /// The new quota: units per window.
         quota: u64,
-        /// The burst of a token bucket.
+        /// The new burst of a token bucket.
         burst: Option<u64>,
     },
     /// The limit admits every request and counts nothing.

@@ -9,7 +9,7 @@ use tollgate_core::{Evaluation, LimitStatus, Millis};
 
 use crate::shed::{ShedCause, ShedDecision};
 
-/// The media type of the body.
+/// The media type of a body with problem details.
 pub const CONTENT_TYPE: &str = "application/problem+json";
 
 /// The media type for clients of GitHub's API. Octokit parses a body only if the body has this
@@ -18,7 +18,8 @@ pub const GITHUB_CONTENT_TYPE: &str = "application/json; charset=utf-8";
 
 const TYPES: &str = "https://iana.org/assignments/http-problem-types";
 
-/// Returns the media type and the body of a refusal by limits, for clients that read `profiles`.
+/// Returns the media type and the body of a refusal by limits, for a response with the status code
+/// `status` to clients that read the header profiles `profiles`.
 #[must_use]
 pub fn refusal(
     profiles: &[HeaderProfile],
@@ -45,7 +46,8 @@ fn quota_exceeded_at_github(evaluation: &Evaluation, status: u16) -> String {
     body + &format!(",\"message\":\"{message}\"}}")
 }
 
-/// Returns the body of a refusal by limits: the limits that refused, and when to retry.
+/// Returns the body of a refusal by limits: the limits that refused, and when to retry. `status` is
+/// the status code of the response.
 ///
 /// Names of limits consist of letters, digits, `_`, `-` and `.`, so the text is valid JSON without
 /// escapes.

@@ -256,7 +256,8 @@ impl Quota {
         SubjectQuota::new(self, subjects)
     }
 
-    /// Creates the limit of this quota, which is the quota at `index` of its limiter.
+    /// Creates the limit of this quota. `index` is the index of this quota among the quotas of its
+    /// limiter, and determines the default name of the limit.
     pub(crate) fn to_limit(&self, index: usize) -> Result<Limit, QuotaError> {
         let default = match index {
             0 => "limit".to_owned(),
@@ -266,7 +267,7 @@ impl Quota {
         self.to_named_limit(name)
     }
 
-    /// Creates the limit of this quota with another name.
+    /// Creates the limit of this quota under the name `name`, whatever name the quota has.
     pub(crate) fn to_named_limit(&self, name: &str) -> Result<Limit, QuotaError> {
         let algorithm = self.counting.algorithm(self.units, self.window, name)?;
         let failed = |error| QuotaError::limit(name, error);

@@ -275,8 +275,8 @@ impl<S: Store + 'static> RateLimiter<S> {
         Ok(self.status(now, &readings, Admission::Now))
     }
 
-    /// Returns the units of the charge `admitted` to `key`, unless the window of the charge is
-    /// over. Releases the units of [concurrent](crate::Quota::concurrent) quotas.
+    /// Refunds the charge `admitted` to `key`, unless the window of the charge is over. Releases
+    /// the units of [concurrent](crate::Quota::concurrent) quotas.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

@@ -27,7 +27,7 @@ pub struct Receipt {
     charged_at: Option<Timestamp>,
 }
 
-/// The purpose of a receipt.
+/// Whether a receipt is of charges or of a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A charge, which can be refunded.
@@ -69,19 +69,19 @@ impl Receipt {
         Self { id, entries, deduplication, purpose, charged_at }
     }
 
-    /// Whether this is the receipt of a reservation, which can be settled.
+    /// Returns whether this is the receipt of a reservation, which can be settled.
     #[must_use]
     pub const fn is_reservation(&self) -> bool {
         matches!(self.purpose, Purpose::Reservation(_))
     }
 
-    /// The id of the charge.
+    /// Returns the id under which the charges were made.
     #[must_use]
     pub const fn id(&self) -> ChargeId {
         self.id
     }
 
-    /// The time of the charge; `None` if the receipt came from outside this process.
+    /// Returns the time of the charge, or `None` if the receipt came from outside this process.
     pub(crate) const fn charged_at(&self) -> Option<Timestamp> {
         self.charged_at
     }
@@ -97,8 +97,9 @@ impl Receipt {
         self.entries.is_empty()
     }
 
-    /// Splits the receipt into the counted units, which remain charged, and the permits of
-    /// concurrency limits, which end with the request.
+    /// Splits the receipt into two receipts. The first has the charges on limits that count units,
+    /// which remain charged. The second has the permits of concurrency limits, which end with the
+    /// request.
     pub fn split_permits(self) -> (Self, Self) {
         let Self { id, entries, deduplication, purpose, charged_at } = self;
         if !entries.iter().any(Entry::is_permit) {
@@ -110,8 +111,8 @@ impl Receipt {
         (part(counted), part(permits))
     }
 
-    /// Returns the shortest time after which one of the receipt's permits expires if it is not
-    /// renewed.
+    /// Returns the time after which the first of the receipt's permits expires if no permit is
+    /// renewed. Returns `None` if the receipt has no permits.
     #[must_use]
     pub fn shortest_permit_ttl(&self) -> Option<Millis> {
         let permits = self.entries.iter().filter_map(|entry| match entry.limit.algorithm() {
@@ -121,7 +122,8 @@ impl Receipt {
         permits.min()
     }
 
-    /// Replaces each limit of the receipt by the limit that `other` returns.
+    /// Replaces each limit of the receipt by the limit that `other` returns for the limit and its
+    /// subject. Keeps a limit for which `other` returns `None`.
     pub(crate) fn by(
         mut self,
         other: impl Fn(&Arc<Limit>, &Subject) -> Option<Arc<Limit>>,
@@ -157,15 +159,15 @@ impl Receipt {
         }
     }
 
-    /// Returns the part of the receipt to refund if another limit refuses the request. Charges on
-    /// limits that count refusals are not refunded.
+    /// Returns the receipt without charges on limits that count refused requests. The result is the
+    /// part to refund if another limit refuses the request.
     pub(crate) fn without_counted_refusals(mut self) -> Self {
         self.entries.retain(|entry| entry.limit.refusals() != Refusals::Counted);
         self
     }
 
-    /// Returns the part of a receipt of charges that `settlement` refunds. Permits are always
-    /// refunded, because the request has ended.
+    /// Returns the part of a receipt of charges that a response with the effect `settlement` makes
+    /// free. Permits are always in this part, because the request has ended.
     pub fn refundable(mut self, settlement: Settlement) -> Self {
         for entry in self.entries.iter_mut().filter(|entry| !entry.is_permit()) {
             let kept = entry.kept(settlement, |_| None);
@@ -175,19 +177,20 @@ impl Receipt {
         self
     }
 
-    /// Returns whether `settlement` refunds any part of the receipt.
+    /// Returns whether a response with the effect `settlement` makes any part of the receipt free.
     #[must_use]
     pub fn is_refunded(&self, settlement: Settlement) -> bool {
         self.entries.iter().any(|entry| entry.kept(settlement, |_| None) != entry.cost)
     }
 
-    /// Returns whether `settlement` refunds the whole receipt.
+    /// Returns whether a response with the effect `settlement` makes the whole receipt free.
     #[must_use]
     pub fn is_free(&self, settlement: Settlement) -> bool {
         self.entries.iter().all(|entry| entry.kept(settlement, |_| None) == Cost::PEEK)
     }
 
-    /// Returns the store call that refunds the charges, or releases the reservation.
+    /// Returns the operations of the store call that refunds the charges or releases the
+    /// reservation.
     pub(crate) fn refunds(&self) -> Vec<Charge<'_>> {
         let deduplication = self.deduplication;
         match self.purpose {
@@ -222,7 +225,8 @@ impl Receipt {
         ChargeId(self.id.0 ^ (before as u128) << 64)
     }
 
-    /// Returns the store call that replaces the reserved amount on each limit by the real cost.
+    /// Returns the operations of the store call that settles the reservation. `real` receives a
+    /// limit and its reserved amount, and returns the real cost on this limit.
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
@@ -230,9 +234,10 @@ impl Receipt {
         })
     }
 
-    /// Returns the store call that replaces the reserved amount on each limit by the cost that the
-    /// meters report, reduced to the units that `settlement` keeps. If a meter reports no cost, the
-    /// reserved amount is charged.
+    /// Returns the operations of the store call that settles the reservation by the costs that the
+    /// meters report. `measured` returns the cost of a meter; if it returns `None`, the reserved
+    /// amount is charged. Only the units that a response with the effect `settlement` does not make
+    /// free are charged.
     pub(crate) fn measurements(
         &self,
         settlement: Settlement,
@@ -249,8 +254,8 @@ impl Receipt {
         self.entries.iter().flat_map(|entry| &entry.estimates).map(|estimate| &estimate.meter)
     }
 
-    /// Returns the shortest time for which one of the limits holds the reservation without an
-    /// extension.
+    /// Returns the shortest time after which a limit releases the reservation if the reservation is
+    /// not extended. Returns `None` for an empty receipt.
     #[must_use]
     pub fn shortest_reservation(&self) -> Option<Millis> {
         self.entries
@@ -262,19 +267,20 @@ impl Receipt {
             .min()
     }
 
-    /// The store call that extends a reservation.
+    /// Returns the operations of the store call that extends the reservation to the time `until`.
     pub(crate) fn extensions(&self, until: Timestamp) -> Vec<Charge<'_>> {
         self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
     }
 
     /// Returns the earliest time at which a limit releases the reservation. `asked_at` is the time
-    /// at which the caller made or extended the reservation.
+    /// at which the caller made or extended the reservation. Returns `None` if this is not the
+    /// receipt of a reservation.
     pub(crate) fn ends_at(&self, asked_at: Timestamp) -> Option<Timestamp> {
         let Purpose::Reservation(until) = self.purpose else { return None };
         self.entries.iter().map(|entry| entry.held_until(until, asked_at)).min()
     }
 
-    /// Returns the same reservation with the end `until`.
+    /// Returns the receipt of the same reservation with the new end `until`.
     pub(crate) fn extended(self, until: Timestamp) -> Self {
         Self { purpose: Purpose::Reservation(until), ..self }
     }
@@ -284,7 +290,7 @@ impl Receipt {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
-    /// Returns the units that the receipt holds on each limit, in the order of the store calls.
+    /// Returns the charged or reserved units of each limit, in the order of the store calls.
     pub(crate) fn held(&self) -> impl Iterator<Item = Cost> {
         self.entries.iter().map(|entry| entry.cost)
     }
@@ -295,7 +301,7 @@ impl Receipt {
         permits.map(|entry| (&*entry.limit, &entry.subject))
     }
 
-    /// Returns the store call that renews the permits.
+    /// Returns the operations of the store call that renews the permits.
     pub(crate) fn renewals(&self) -> Vec<Charge<'_>> {
         self.charges(|_| Operation::Renew { id: self.id })
     }
@@ -313,7 +319,9 @@ impl Receipt {
 }
 
 impl Entry {
-    /// Returns the part of the charge's cost that remains after `settlement`.
+    /// Returns the units of this charge that remain charged after a response with the effect
+    /// `settlement`. `measured` returns the cost that a meter reports, or `None` if the reserved
+    /// amount remains.
     fn kept(&self, settlement: Settlement, measured: impl Fn(&Meter) -> Option<Cost>) -> Cost {
         settlement.kept(self.cost, &self.estimates, &self.conditions, measured)
     }
@@ -322,14 +330,14 @@ impl Entry {
         matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
     }
 
-    /// Returns whether `other` was charged in the same window or block. All charges on a token
-    /// bucket count as charged in the same window.
+    /// Returns whether `other` is a charge on the same limit and subject, in the same window or
+    /// block. All charges on a token bucket count as charged in the same window.
     fn is_where(&self, other: &Self) -> bool {
         let is_bucket = matches!(self.limit.algorithm(), Algorithm::TokenBucket(_));
         self.is_of(other) && (is_bucket || self.position == other.position)
     }
 
-    /// Whether `other` has the same limit and subject.
+    /// Returns whether `other` has the same limit and subject.
     fn is_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.limit, &other.limit) && self.subject == other.subject
     }

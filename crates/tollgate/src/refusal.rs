@@ -29,7 +29,7 @@ pub struct Refusal {
     pub status: u16,
     /// The media type of the body.
     pub content_type: &'static str,
-    /// The body.
+    /// The body of the response.
     pub body: String,
     settings: Option<Arc<RefusalSettings>>,
 }

@@ -92,7 +92,8 @@ impl<S: Store + 'static> RequestLimiter<S> {
         RequestDecision::new(deciding.await)
     }
 
-    /// Returns the values of the subjects that the application reads.
+    /// Reads the subjects that the application defined by functions from the request, and returns
+    /// their values.
     pub(crate) fn application_values(&self, parts: &Parts) -> ApplicationValues {
         let values = self.application.iter().filter_map(|subject| {
             let value = (subject.read)(parts)?;
@@ -101,12 +102,12 @@ impl<S: Store + 'static> RequestLimiter<S> {
         ApplicationValues(values.collect())
     }
 
-    /// Whether the application reads subjects.
+    /// Returns whether the application defined a subject by a function.
     pub(crate) fn has_application_subjects(&self) -> bool {
         !self.application.is_empty()
     }
 
-    /// Whether a limit counts by the client's address.
+    /// Returns whether a limit counts by the client's address, so every request needs the address.
     pub(crate) const fn needs_peer(&self) -> bool {
         self.needs_peer
     }

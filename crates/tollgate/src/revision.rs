@@ -28,7 +28,7 @@ impl Revision {
         &self.version
     }
 
-    /// Adds the table of tenants to the policy, if the policy has tenants.
+    /// Gives the policy access to the table of tenants. A policy without tenants does not change.
     pub(crate) fn with_tenants(self, tenants: &Arc<Tenants>) -> Self {
         if self.policy.tenant_dimension().is_none() {
             return self;

@@ -20,7 +20,7 @@ impl RolloutPercentage {
         Self(Arc::new(AtomicU64::new(percent.parts().into())))
     }
 
-    /// Returns the percentage.
+    /// Returns the current percentage.
     #[must_use]
     pub fn get(&self) -> Percent {
         self.read().0
@@ -35,7 +35,7 @@ impl RolloutPercentage {
         let _ = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, turned);
     }
 
-    /// Returns the percentage and the number of changes.
+    /// Returns the current percentage, and the number of times that it was changed.
     #[must_use]
     pub fn read(&self) -> (Percent, u64) {
         let state = self.0.load(Ordering::Relaxed);

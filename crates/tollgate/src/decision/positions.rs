@@ -87,8 +87,9 @@ impl ChargePositions {
         in_enforced.map(Evaluated::Enforced).or_else(|| in_counted().map(Evaluated::Counted))
     }
 
-    /// Keeps the charges at the indices `kept` of one list. The other charges of this list are not
-    /// sent to the store. `list` is the variant of [`Evaluated`] for this list.
+    /// Removes the charges that are not sent to the store from one of the two lists of the mapping.
+    /// `list` is the variant of [`Evaluated`] for this list. `kept` has the indices of the charges
+    /// that stay in the list.
     pub(crate) fn keep(&mut self, list: fn(usize) -> Evaluated, kept: &[usize]) {
         let positions = kept.iter().map(|index| self.of(list(*index))).collect();
         let table = self.0.get_or_insert_default();

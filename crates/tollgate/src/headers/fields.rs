@@ -8,8 +8,8 @@ use tollgate_core::Limit;
 
 use super::list::{push_policy, separate};
 
-/// A target of header profiles: a response's header fields, or a document that describes a
-/// response.
+/// A target into which header profiles write: a response's header fields, or another collection of
+/// fields, such as a document that describes a response.
 pub trait Fields {
     /// Sets the field `name` to `value`, and removes the field's other values. `name` is in lower
     /// case.
@@ -18,8 +18,9 @@ pub trait Fields {
     /// Adds `value` to the list in the field `name`. `name` is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
 
-    /// Adds the list of `limits`, each with its name, its quota and its window, in the format of
-    /// `ratelimit-policy`.
+    /// Adds each of `limits` to the list in the field `name`. An item of the list has the name, the
+    /// quota and the window of one limit, in the format of `ratelimit-policy`. `name` is in lower
+    /// case.
     fn add_policies<'l>(
         &mut self,
         name: &'static str,

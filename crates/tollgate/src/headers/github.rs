@@ -20,8 +20,8 @@ pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
 }
 
 /// Returns whether `x-ratelimit-reset` already reports the time to retry, in the form that clients
-/// of GitHub's API recognize as a primary rate limit. The result is true if no units remain and no
-/// hidden limit refused.
+/// of GitHub's API recognize as a primary rate limit. This is so if no units remain and no hidden
+/// limit refused.
 ///
 /// GitHub sends `retry-after` only for secondary limits, and the client githubkit treats every
 /// refusal with `retry-after` as a refusal by a secondary limit.

@@ -26,7 +26,7 @@ pub struct HeaderLines {
 #[derive(Clone, Debug, Default)]
 struct Policies {
     items: Vec<(Arc<Limit>, Box<str>)>,
-    /// The index of the item that is replaced next.
+    /// The index of the cached item that the next new item replaces when the cache is full.
     oldest: usize,
 }
 
@@ -34,7 +34,8 @@ struct Policies {
 const MAX_POLICIES: usize = 16;
 
 impl Policies {
-    /// Returns the item of `limit` in `ratelimit-policy`.
+    /// Returns the list item that describes `limit` in `ratelimit-policy`, from the cache if
+    /// possible.
     fn of(&mut self, limit: &Arc<Limit>) -> &str {
         // The list keeps its limits alive, so no other limit can have the same address.
         let known = self.items.iter().position(|(known, _)| Arc::ptr_eq(known, limit));
@@ -73,7 +74,7 @@ impl HeaderLines {
         &self.text
     }
 
-    /// Removes all lines.
+    /// Removes all header lines. The memory is kept for the next response.
     pub fn clear(&mut self) {
         self.text.clear();
         self.names = 0;

@@ -8,7 +8,8 @@ use super::push_number;
 /// more.
 pub(super) const USUAL: usize = 48;
 
-/// Appends a separator if the list that begins at the index `start` has an item already.
+/// Appends a comma and a space to `list` if the list already has an item. The list begins at the
+/// index `start`.
 pub(super) fn separate(list: &mut String, start: usize) {
     if list.len() > start {
         list.push_str(", ");

@@ -47,13 +47,14 @@ pub fn retry_after_seconds(evaluation: &Evaluation) -> Option<u64> {
     evaluation.retry_after().map(|wait| wait.as_secs_ceil().max(1))
 }
 
-/// Returns the whole seconds from the decision to the reset.
+/// Returns the whole seconds from `now`, the time of the decision, until the reset in `status`,
+/// rounded up.
 fn seconds_to_reset(status: &LimitStatus, now: Timestamp) -> u64 {
     status.resets_at.since(now).as_secs_ceil()
 }
 
-/// Appends the digits of `number`. The standard formatting would take longer than the rest of the
-/// field.
+/// Appends the digits of `number` to `text`. The standard formatting would take longer than the
+/// rest of the field.
 fn push_number(text: &mut String, number: u64) {
     text.push_str(itoa::Buffer::new().format(number));
 }

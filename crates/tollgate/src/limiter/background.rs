@@ -28,7 +28,7 @@ impl Background {
         }
     }
 
-    /// Waits until no task is running.
+    /// Waits until none of the tasks of this value is running.
     pub(super) async fn finished(&self) {
         // `self` owns the sender, so the channel is open and waiting returns no error.
         let _ = self.0.subscribe().wait_for(|running| *running == 0).await;

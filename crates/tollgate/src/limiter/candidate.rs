@@ -9,7 +9,7 @@ use crate::decision::Evaluated;
 
 /// A candidate of a limit, and the status of this limit for one request.
 pub(super) struct Candidate {
-    /// The position of the status of the candidate's limit in the decision.
+    /// The position in the decision of the status of the candidate's limit.
     pub(super) evaluated: Evaluated,
     /// The status of the candidate's limit, which is the limit in force.
     pub(super) live: LimitStatus,

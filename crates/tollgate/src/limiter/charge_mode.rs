@@ -37,7 +37,7 @@ pub(super) enum ChargeMode {
     Metered(ChargeOn, Timestamp),
 }
 
-/// The store operation for one charge.
+/// The kind of store operation for one charge: charging, peeking or reserving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Take,
@@ -46,7 +46,8 @@ pub(super) enum Action {
 }
 
 impl ChargeMode {
-    /// Returns the mode of a decision at `now`.
+    /// Returns the mode of a decision that is made at `now`. `reservation` states on which limits
+    /// the decision reserves units, and `charge` states when the rules charge the other limits.
     pub(super) const fn new(reservation: Reservation, charge: ChargeOn, now: Timestamp) -> Self {
         match reservation {
             Reservation::Nothing => Self::Charge(charge),
@@ -65,7 +66,7 @@ impl ChargeMode {
         }
     }
 
-    /// Returns the operation to send to the store for `planned`.
+    /// Returns the operation to send to the store for `planned`, under the charge id `id`.
     pub(super) fn ask(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
         let cost = planned.cost;
         match self.action(planned) {
@@ -75,7 +76,7 @@ impl ChargeMode {
         }
     }
 
-    /// Returns whether the store charges, peeks at or reserves `planned`.
+    /// Returns the kind of store operation for `planned`: charging, peeking or reserving.
     pub(super) fn action(self, planned: &PlannedCharge) -> Action {
         match self {
             Self::Reserve(until) => Action::Reserve(until),

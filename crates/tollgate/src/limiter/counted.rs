@@ -15,9 +15,9 @@ use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Makes the charges that cannot reject the request of `decision`, and adds their results to
-    /// the decision. One store call makes the charges `counted`, and another store call makes the
-    /// charges of the candidates of all limits.
+    /// Makes the charges that cannot reject the request of `decision`, and adds their statuses and
+    /// receipts to the decision. One store call makes the charges `counted`, and another store call
+    /// makes the charges of the candidates of all limits.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
@@ -94,7 +94,7 @@ impl<S: Store> Limiter<S> {
 }
 
 impl Decision {
-    /// Adds the receipt and the statuses of `record` to the decision. `record` has the charges of
+    /// Joins the receipts of `record` with the receipts of the decision. `record` has charges of
     /// the same request that cannot reject the request.
     fn add(&mut self, record: ChargeRecord) {
         self.receipt = Receipt::joined(self.receipt.take(), record.receipt);

@@ -16,8 +16,8 @@ use crate::revision::Revision;
 
 /// The limiter's input for one decision: the charges of one request, and how to make them.
 ///
-/// [`new`](Self::new) takes every field from the rules of the plan. To replace single fields, use
-/// the struct update syntax.
+/// [`new`](Self::new) takes the settings from the rules of the plan. To replace single settings,
+/// use the struct update syntax.
 ///
 /// # Examples
 ///
@@ -84,8 +84,8 @@ impl<'p> DecisionRequest<'p> {
     }
 }
 
-/// The charges of a plan's enforced rules, split by whether the limit of each charge is enforced
-/// for its subject.
+/// The enforced charges of a plan, split into charges on limits that are enforced for their
+/// subjects and charges on limits that are not.
 pub(super) struct Split {
     pub(super) enforced: Vec<PlannedCharge>,
     pub(super) counted: Vec<PlannedCharge>,
@@ -222,7 +222,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Splits `planned` by whether the limit of each charge is enforced for its subject at `now`.
-    /// The limit of an override is always enforced, unless the override only counts.
+    /// `shadowed` is the number of shadowed charges in the same plan. The limit of an override is
+    /// always enforced, unless the override only counts.
     pub(super) fn split(
         &self,
         now: Timestamp,

@@ -55,7 +55,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Applies the overrides in force at `now` to one `list` of charges.
+    /// Applies the overrides in force at `now` to the charges `planned`. `list` is the variant of
+    /// [`Evaluated`] for the list of the decision to which these charges belong.
     ///
     /// Returns the charges that remain to be evaluated, and the overrides that were applied, in the
     /// order of the plan. Removes the charges that are not sent to the store from `positions`.
@@ -136,8 +137,8 @@ fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
     }
 }
 
-/// What an evaluation does if the store does not answer, and if the request is refused only because
-/// a concurrency limit has no free slot.
+/// The settings for an evaluation that does not succeed at once: what decides if the store does not
+/// answer, and how long the request waits if only a free slot of a concurrency limit is missing.
 #[derive(Clone, Copy)]
 pub(super) struct FailureTerms {
     pub(super) on_failure: OnFailure,
@@ -145,8 +146,8 @@ pub(super) struct FailureTerms {
 }
 
 impl FailureTerms {
-    /// The terms of charges that cannot reject a request: the request does not wait for a slot, and
-    /// the charges that a fallback made remain.
+    /// The terms of charges that cannot reject a request. The request does not wait for a slot.
+    /// Charges that a fallback made are kept.
     pub(super) const COUNTED: Self = Self { on_failure: OnFailure::Local, queue: None };
 }
 
@@ -157,8 +158,8 @@ pub(super) struct EvaluationOutcome {
     pub(super) record: ChargeRecord,
     /// The candidates of the limits that were evaluated.
     pub(super) candidates: Vec<Candidate>,
-    /// The planned charge of each status, in the same order. Empty unless one of the charges is
-    /// conditional.
+    /// The planned charge of each status, in the same order. Empty unless at least one charge has a
+    /// cost that depends on the status code of the response.
     pub(super) conditional: Vec<PlannedCharge>,
 }
 
@@ -231,8 +232,8 @@ impl<S: Store> Limiter<S> {
         evaluation
     }
 
-    /// Replaces `evaluation` by the evaluation of `planned` for the `readings` that the store
-    /// returned.
+    /// Replaces the content of `evaluation` by the statuses of the charges `planned`. `readings`
+    /// has the readings that the store returned for these charges.
     pub(super) fn evaluate_into(
         &self,
         now: Timestamp,
@@ -258,7 +259,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Refunds the charges of an outcome that is not [final](EvaluationOutcome::is_final).
+    /// Refunds the charges of an outcome that is not [final](EvaluationOutcome::is_final). Returns
+    /// the outcome that remains: a refusal, or a failure if only a fallback that the rules do not
+    /// allow had answered.
     async fn undo(
         &self,
         now: Timestamp,
@@ -285,7 +288,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Makes all charges of `planned` or none, under `id`.
+    /// Charges all limits of `planned` or none in one store call. `id` is the charge id of all
+    /// charges.
     pub(super) async fn take(
         &self,
         now: Timestamp,
@@ -295,7 +299,8 @@ impl<S: Store> Limiter<S> {
         self.apply(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
     }
 
-    /// Sends the operations for all of `planned` to the store in one call.
+    /// Sends one operation for each charge of `planned` to the store, all in one call. `ask`
+    /// returns the operation for a charge.
     pub(super) async fn apply(
         &self,
         now: Timestamp,
@@ -319,9 +324,9 @@ impl<S: Store> Limiter<S> {
 }
 
 impl EvaluationOutcome {
-    /// Returns whether the charges of this outcome are kept. The caller must undo them if a peek
-    /// refused the request, or if a fallback made the charges although the rules allow no local
-    /// fallback.
+    /// Returns whether the charges of this outcome may stay as they are. If the result is false,
+    /// the caller must [undo](Limiter::undo) the charges: a peek refused the request, or a fallback
+    /// made the charges although the rules allow no local fallback.
     fn is_final(&self, on_failure: OnFailure) -> bool {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
@@ -334,14 +339,14 @@ impl EvaluationOutcome {
         Self { evaluation, source, record, candidates, conditional }
     }
 
-    /// Returns the outcome if neither the store nor a fallback answered.
+    /// Returns the outcome of an evaluation that neither the store nor a fallback answered.
     fn failure(now: Timestamp, error: StoreError) -> Self {
         let (evaluation, source) =
             (Evaluation::without_statuses(now), DecisionSource::Failure(error));
         Self::without_charges(evaluation, source)
     }
 
-    /// Returns the outcome if overrides block the request.
+    /// Returns the outcome of a request that overrides block. No charge was made.
     fn blocked(now: Timestamp, statuses: Vec<LimitStatus>) -> Self {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
         Self::without_charges(evaluation, source)
@@ -412,7 +417,8 @@ impl ChargeRecord {
     }
 }
 
-/// Returns the receipt of `charged`, or `None` if nothing was charged.
+/// Returns the receipt of `charged` for the given `purpose`, or `None` if `charged` has no charge
+/// with a cost.
 fn receipt(
     id: ChargeId,
     purpose: Purpose,

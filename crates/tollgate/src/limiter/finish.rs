@@ -12,11 +12,11 @@ use crate::receipt::{Receipt, new_charge_id};
 impl<S: Store> Limiter<S> {
     /// Makes the charges of `pending`, now that the response is known.
     ///
-    /// This charge never takes a limit above its quota. If several requests peeked at the last
-    /// units at the same time, all of them were admitted, but only the first of them to complete
-    /// are charged. A limit therefore admits more than its quota, and the excess is at most the
-    /// cost of the requests that are in flight at the same time. Each request that could not be
-    /// charged results in [`Completion::Overrun`].
+    /// No limit is charged above its quota. However, the requests were admitted before they were
+    /// charged: if several requests peeked at the last units at the same time, all of them were
+    /// admitted, and only the first of them to complete are charged. More requests than the quota
+    /// can therefore pass. The excess is at most the cost of the requests that are in flight at the
+    /// same time. Each request that could not be charged results in [`Completion::Overrun`].
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the store
@@ -106,9 +106,10 @@ impl<S: Store> Limiter<S> {
 }
 
 impl<S: Store + 'static> Limiter<S> {
-    /// Completes `decision` when its response is known. Makes the charges of `pending` that
-    /// `settlement` keeps, and refunds the charges that `settlement` does not keep. Updates the
-    /// evaluation that the client receives. The store calls run in the background.
+    /// Completes `decision` when its response is known. Makes the charges of `pending`, except the
+    /// units that a response with the effect `settlement` makes free. Refunds the charges that such
+    /// a response makes free. Updates the evaluation that the client receives. The store calls run
+    /// in the background.
     pub(crate) fn finish(
         self: &Arc<Self>,
         decision: &mut Decision,

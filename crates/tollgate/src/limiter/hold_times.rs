@@ -43,7 +43,8 @@ impl Default for HoldTimes {
 }
 
 impl HoldTimes {
-    /// Records that the permits of `receipt` were released at `now`.
+    /// Records how long the permits of `receipt` were held, from their charge until their release
+    /// at `now`.
     pub(crate) fn released(&self, receipt: &Receipt, now: Timestamp) {
         let Some(charged_at) = receipt.charged_at() else { return };
         for (limit, _) in receipt.permits() {
@@ -75,8 +76,9 @@ impl HoldTimes {
         }
     }
 
-    /// Returns the time at which a client should retry, to replace the time of `admission`. Returns
-    /// `None` unless `limit` is a concurrency limit that refused.
+    /// Returns the time at which a client should retry after `limit` refused it, by the mean hold
+    /// time of the limit. This time replaces the time in `admission`. Returns `None` unless `limit`
+    /// is a concurrency limit that refused.
     pub(crate) fn retry_at(
         &self,
         limit: &Limit,

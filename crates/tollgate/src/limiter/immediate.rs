@@ -144,13 +144,14 @@ impl<S: ImmediateStore> Limiter<S> {
 }
 
 impl Answer {
-    /// Returns the status of every limit.
+    /// Returns the status of every limit that took part in the decision.
     #[must_use]
     pub const fn evaluation(&self) -> &Evaluation {
         &self.evaluation
     }
 
-    /// Returns the source of the statuses.
+    /// Returns the component that decided: the store, one of its overflow counters, or the deny
+    /// cache.
     #[must_use]
     pub const fn source(&self) -> DecisionSource {
         self.source
@@ -178,13 +179,14 @@ impl ImmediateDecision<'_> {
         self.answer.evaluation.is_admitted()
     }
 
-    /// Returns the status of every limit.
+    /// Returns the status of every limit that took part in the decision.
     #[must_use]
     pub const fn evaluation(&self) -> &Evaluation {
         &self.answer.evaluation
     }
 
-    /// Returns the source of the statuses.
+    /// Returns the component that decided: the store, one of its overflow counters, or the deny
+    /// cache.
     #[must_use]
     pub const fn source(&self) -> DecisionSource {
         self.answer.source

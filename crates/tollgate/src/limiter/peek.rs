@@ -17,7 +17,8 @@ use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition}
 pub struct Peek {
     /// The status of every limit that would take part in the decision.
     pub evaluation: Evaluation,
-    /// The source of the statuses.
+    /// The component that returned the statuses: the store, an overflow counter, the deny cache or
+    /// a fallback.
     pub source: DecisionSource,
     /// The overrides that replace limits, in the order of the charges.
     pub overrides: Vec<AppliedOverride>,
@@ -46,8 +47,9 @@ impl<S: Store> Limiter<S> {
         Ok(Peek { evaluation, source, overrides })
     }
 
-    /// Returns the status of every limit of `planned` at `now`, and the source of the statuses.
-    /// Charges nothing. Includes limits that are not enforced for their subjects.
+    /// Returns the status of every limit of `planned` at `now`, and the component that returned the
+    /// statuses, such as the store or a fallback. Charges nothing. Includes limits that are not
+    /// enforced for their subjects.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -79,8 +81,8 @@ impl<S: Store> Limiter<S> {
         async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
     }
 
-    /// Returns the visible limits that are enforced for the client of a request, including the
-    /// limits of rules that match only other paths.
+    /// Returns a planned charge for each visible limit that is enforced for the client of a
+    /// request, including the limits of rules that match only other paths.
     pub(super) fn status_plan(
         &self,
         now: Timestamp,

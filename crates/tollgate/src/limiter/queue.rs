@@ -116,7 +116,8 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Returns the first charge that lacks a slot, if the store refused the call for no other reason.
+/// Returns the first charge that lacks a free slot of a concurrency limit. Returns `None` if the
+/// store admitted the call, did not answer, or refused the call for another reason too.
 fn missing_slot<'p>(
     planned: &'p [PlannedCharge],
     readings: &Result<Readings, StoreError>,
@@ -141,7 +142,8 @@ pub(super) struct Queues {
     by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
 }
 
-/// The name of a limit, and the subject that has the slots for which the requests wait.
+/// The key of a queue: the name of a concurrency limit, and a subject of this limit. The requests
+/// of the queue wait for a slot of this subject.
 type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
@@ -161,7 +163,8 @@ struct Ticket<'l> {
 }
 
 impl Queues {
-    /// Notifies the first request of each queue that waits for a slot that `receipt` freed.
+    /// Notifies the first request of each queue that waits for one of the permits in `receipt`.
+    /// These permits were just released.
     pub(super) fn slots_freed(&self, receipt: &Receipt) {
         // A request that joins a queue after this line queries the store after the slot was freed.
         if self.queued.load(Ordering::SeqCst) == 0 {
@@ -175,7 +178,8 @@ impl Queues {
         }
     }
 
-    /// Returns the first charge of `planned` that needs slots for which other requests wait.
+    /// Returns the first charge of `planned` that needs a slot for which other requests already
+    /// wait in a queue, or `None` if there is no such charge.
     fn waited_for<'p>(&self, planned: &'p [PlannedCharge]) -> Option<&'p PlannedCharge> {
         if self.queued.load(Ordering::SeqCst) == 0 {
             return None;
@@ -187,7 +191,8 @@ impl Queues {
         planned.iter().find(is_waited_for)
     }
 
-    /// Joins the queue for a slot of `planned`. Returns `None` if the queue is full.
+    /// Joins the queue for a slot of `planned`. Returns `None` if this queue is full, or if all
+    /// queues of the node together are full. `queue` has the settings of the rule.
     fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Ticket<'_>> {
         let key = key_of(&planned.limit, &planned.subject);
         let mut queues = self.by_key.lock();

@@ -15,24 +15,26 @@ use crate::revision::Revision;
 /// The result of redeeming a receipt.
 #[derive(Clone, Debug)]
 pub struct Redeemed {
-    /// The policy by which the receipt was read.
+    /// The policy with which the receipt was read.
     pub policy: Arc<Revision>,
-    /// The limits that the receipt charged and that the policy still has. Empty if the receipt has
-    /// expired.
+    /// The limits that the receipt charged and that the policy still has, each with its refund.
+    /// Empty if the receipt has expired.
     pub limits: Vec<Refunded>,
-    /// Whether the receipt refunded charges.
+    /// Whether this call refunded charges, and if not, why.
     pub outcome: Outcome,
 }
 
 /// Whether redeeming a receipt refunded charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The receipt refunded its charges, except for units that had been refunded before.
+    /// The call refunded the charges of the receipt, except for units that had been refunded
+    /// before.
     Refunded,
-    /// No effect: the receipt was refunded before, its windows have ended, or it contains no
-    /// charge.
+    /// The receipt is valid, but the call refunded nothing: the charges were refunded before, their
+    /// windows are over, or the receipt has no charge that this call refunds.
     Unchanged,
-    /// No effect: every window that the receipt charged has ended.
+    /// The receipt has expired, because every window that it charged is over. The call refunded
+    /// nothing.
     Expired,
 }
 
@@ -42,14 +44,14 @@ pub struct Refunded {
     /// The refunded units, as a whole number. 0 if the window has ended or the units were refunded
     /// before.
     pub units: u64,
-    /// The status of the limit for a request that costs one unit.
+    /// The status of the limit after the refund, as a request that costs one unit would receive it.
     pub status: LimitStatus,
 }
 
 impl<S: Store> Limiter<S> {
-    /// Returns the text of a receipt for a charge that was made at `charged_at`. A client can
-    /// present this text later for a refund, on this node or on another node with the same key. The
-    /// text can be redeemed repeatedly, and refunds the charge once.
+    /// Returns the sealed text of `receipt`. The charges of the receipt were made at `charged_at`.
+    /// A client can present this text later for a refund, on this node or on another node with the
+    /// same key. However often a client presents the text, each charge is refunded only once.
     #[must_use]
     #[allow(
         clippy::needless_pass_by_value,
@@ -59,8 +61,8 @@ impl<S: Store> Limiter<S> {
         receipt.seal(&self.key, charged_at)
     }
 
-    /// Refunds the charges that the `text` of a receipt proves. Redeeming the same text again has
-    /// no further effect.
+    /// Refunds the charges of the receipt with the sealed text `text`. Redeeming the same text
+    /// again has no further effect.
     ///
     /// # Errors
     /// [`RedeemError`] if the text is not a valid receipt, or if the store does not answer. In the
@@ -71,11 +73,12 @@ impl<S: Store> Limiter<S> {
         self.redeem(now, policy, opened).await
     }
 
-    /// Refunds those charges in the `text` of a receipt that the policy refunds after a response
-    /// with `status`. The refundable status codes are those of the limit. If the limit has none,
-    /// those of the rule apply; if the rule has none, those of the policy. The request has ended,
-    /// so its permits are released. If this call refunds a limit, a later refund of the same
-    /// receipt has no further effect on the limit.
+    /// Reports that the response to the request had the status code `status`. Refunds those charges
+    /// of the receipt `text` that the policy refunds after such a response. The status codes that
+    /// are refunded are those of the limit. If the limit has none, those of the rule apply; if the
+    /// rule has none, those of the policy. The request has ended, so its permits are released. If
+    /// this call refunds a limit, a later refund of the same receipt has no further effect on the
+    /// limit.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at). The receipt of a reservation is an error too.
@@ -95,9 +98,9 @@ impl<S: Store> Limiter<S> {
         self.redeem(now, policy, UnsealedReceipt { receipt, expires_at }).await
     }
 
-    /// Releases the permits that the `text` of a receipt proves. Counted units remain charged, as
-    /// at the ordinary end of a request. A reservation is released as a whole. Releasing the same
-    /// text again has no further effect.
+    /// Releases the permits of the receipt with the sealed text `text`. Units of other limits
+    /// remain charged, as at the ordinary end of a request. If the receipt is of a reservation, the
+    /// whole reservation is released. Releasing the same text again has no further effect.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at).
@@ -149,7 +152,7 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// The reason why a receipt was not redeemed.
+/// The reason why a client's receipt was not redeemed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RedeemError {
     /// The text is not a valid receipt.

@@ -15,52 +15,56 @@ use crate::revision::Revision;
 /// The result of settling or extending a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HoldOutcome {
-    /// The reservation was open, and this call settled or extended it.
+    /// The reservation was open, and this call settled or extended it. A settlement returns this if
+    /// at least one limit still held the reservation, and an extension only if every limit did.
     Done,
-    /// Nothing changed: the reservation was settled before, or has expired.
+    /// The reservation was no longer open, because it was settled or released before, or has
+    /// expired.
     Unchanged,
-    /// Nothing changed: the receipt has expired.
+    /// The receipt itself has expired, so the limiter did not call the store.
     Expired,
 }
 
-/// The result of a settlement.
+/// The result of settling a reservation.
 #[derive(Clone, Debug)]
 pub struct Settled {
-    /// The policy by which the receipt was read.
+    /// The policy with which the receipt was read.
     pub policy: Arc<Revision>,
-    /// The limits that the receipt reserved and that the policy still has. Empty if the receipt has
-    /// expired.
+    /// The limits on which the receipt reserved units and that the policy still has. Empty if the
+    /// receipt has expired.
     pub limits: Vec<SettledLimit>,
-    /// Whether this call settled a reservation.
+    /// Whether this call settled the reservation, and if not, why.
     pub outcome: HoldOutcome,
 }
 
 /// The settlement of one limit, and the status of the limit after this settlement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettledLimit {
-    /// The refunded units, as a whole number. 0 if the window has ended.
+    /// The reserved units that were returned, as a whole number. 0 if the window has ended.
     pub refunded: u64,
     /// The units that were charged beyond the reservation, as a whole number. The capacity and the
     /// overdraft of the limit bound this number.
     pub added: u64,
-    /// The status of the limit for a request that costs one unit.
+    /// The status of the limit after the settlement, as a request that costs one unit would receive
+    /// it.
     pub status: LimitStatus,
 }
 
-/// The result of an extension.
+/// The result of extending a reservation.
 #[derive(Clone, Debug)]
 pub struct Extended {
-    /// The policy by which the receipt was read.
+    /// The policy with which the receipt was read.
     pub policy: Arc<Revision>,
-    /// Whether the reservation was still open on every limit.
+    /// Whether this call extended the reservation, and if not, why.
     pub outcome: HoldOutcome,
-    /// The earliest time at which a limit releases the reservation, if the reservation was open on
-    /// every limit.
+    /// The earliest time at which a limit releases the reservation. If the reservation was not
+    /// extended, its previous end.
     pub until: Timestamp,
     /// The new text of the receipt, which the client must use from now on. The old text remains
-    /// valid only until the previous end of the reservation.
+    /// valid only until the previous end of the reservation. `None` if the reservation was not
+    /// extended.
     pub receipt: Option<String>,
-    /// The status of each limit.
+    /// The status of each limit of the receipt. Empty if the receipt has expired.
     pub statuses: Vec<LimitStatus>,
 }
 
@@ -83,8 +87,8 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(self.now(), self.policy(), opened, real).await
     }
 
-    /// Settles the `text` of a receipt like [`settle`](Self::settle), at the time `now`. Settling
-    /// the same text again has no further effect.
+    /// Settles the receipt with the sealed text `text`, like [`settle`](Self::settle), at the time
+    /// `now`. Settling the same text again has no further effect.
     ///
     /// # Errors
     /// As [`settle`](Self::settle). If the store does not answer, the text can be used again.
@@ -99,8 +103,9 @@ impl<S: Store> Limiter<S> {
         self.settle_opened(now, policy, opened, real).await
     }
 
-    /// Extends the reservation in the `text` of a receipt until `hold_for` after `now`, or as far
-    /// as each limit allows. Never shortens the reservation.
+    /// Extends the reservation of the receipt with the sealed text `text`. The new end is
+    /// `hold_for` after `now`, or the latest end that a limit allows if that is earlier. Never
+    /// shortens the reservation.
     ///
     /// # Errors
     /// [`RedeemError`] if the receipt is not the receipt of a reservation, or if the store does not
@@ -167,9 +172,9 @@ impl<S: Store> Limiter<S> {
         Ok(Settled { policy, limits, outcome })
     }
 
-    /// Sends `receipt`'s operations to the store that made the reservation, and returns the
-    /// readings. An answer of a fallback is an error, because the fallback did not make the
-    /// reservation.
+    /// Sends `charges`, the operations of a receipt, to the store that made the reservation, and
+    /// returns their readings. An answer of a fallback is an error, because the fallback did not
+    /// make the reservation.
     async fn apply_at_store(
         &self,
         now: Timestamp,

@@ -10,8 +10,9 @@ use super::Limiter;
 use crate::receipt::Receipt;
 
 impl<S: Store> Limiter<S> {
-    /// Replaces the reserved amounts of `reserved` by the cost that each meter reports, reduced to
-    /// the units that `settlement` keeps. If a meter reports no cost, the reserved amount is
+    /// Settles the reservation of `reserved`: replaces each reserved amount by the cost that
+    /// `measured` returns for its meter. Only the units that remain charged after a response with
+    /// the effect `settlement` are charged. If `measured` returns `None`, the reserved amount is
     /// charged. Settling the same receipt again has no further effect.
     ///
     /// A cost that does not fit into the limit is carried over: this limiter charges the rest

@@ -56,7 +56,8 @@ pub(crate) enum Started<H> {
     Decided(H, Decision),
 }
 
-/// The work that decides on an arriving request.
+/// The future that answers an arriving request, by the kind of its answer. The type parameters are
+/// the futures that read the statuses, shed load and make the decision.
 enum Starting<Look, Admit, Decide> {
     Status(Look),
     Ambiguous(Ambiguity),
@@ -178,8 +179,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Counts a request of `priority` that found no free slot in the fleet. In shadow mode, the
-    /// request is admitted.
+    /// Counts a request of `priority` for which the fleet had no free slot. Returns an error if the
+    /// request is shed, and `Ok` if `mode` is a mode in which the request is admitted anyway.
     fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), ShedDecision> {
         let shed =
             ShedDecision { priority, cause: ShedCause::Fleet, retry_after: FLEET_RETRY_AFTER };
@@ -190,7 +191,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Returns the load of this node, and the counts of requests that were shed.
+    /// Returns the state of load shedding on this node: its load, and the counts of requests that
+    /// were shed.
     #[must_use]
     pub const fn worker(&self) -> &Arc<Worker> {
         &self.worker

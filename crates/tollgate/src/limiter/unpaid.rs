@@ -96,8 +96,8 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges the unpaid costs of the subjects of `planned`, up to the units that the limits have
-    /// left.
+    /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have units left.
+    /// The rest stays unpaid.
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
         for PlannedCharge { limit, subject, .. } in &planned {
             let Some(unpaid) = self.unpaid.take(limit, subject) else { continue };

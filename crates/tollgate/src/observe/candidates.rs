@@ -1,10 +1,10 @@
-//! Counts of candidates compared with their limits.
+//! Counts of requests, by the decisions of a limit and of its candidate.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::decision::CandidateOutcome;
 
-/// The numbers of requests that a limit and its candidate both evaluated, by the two results.
+/// The numbers of requests that a limit and its candidate both evaluated, by the decisions of both.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CandidateCounts {
     /// Requests that the limit admitted and that the candidate would have admitted.
@@ -18,7 +18,7 @@ pub struct CandidateCounts {
 }
 
 impl CandidateCounts {
-    /// Counts one request by the results of the limit and the candidate.
+    /// Counts one request by whether the limit and the candidate admitted it.
     pub fn add(&mut self, outcome: &CandidateOutcome) {
         *match (outcome.live.is_refusal(), outcome.candidate.is_refusal()) {
             (false, false) => &mut self.both_admit,

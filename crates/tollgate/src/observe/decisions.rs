@@ -43,7 +43,7 @@ pub enum Decider {
 /// The number of decisions with the same result, for each decider in the order of [`Decider::ALL`].
 pub type ByDecider = [u64; Decider::ALL.len()];
 
-/// The counts of one limit.
+/// The numbers of decisions that evaluated one limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
@@ -58,7 +58,7 @@ pub struct LimitCounts {
     pub shadow_admitted: u64,
     /// Requests that rules in shadow mode with this limit would have refused.
     pub shadow_refused: u64,
-    /// The comparisons of the limit with its candidate.
+    /// The numbers of requests that the limit and its candidate both evaluated.
     pub trials: CandidateCounts,
 }
 
@@ -149,7 +149,7 @@ fn count_shadow(rows: &Rows<Row>, shadow: &Evaluation) {
     }
 }
 
-/// Counters by decider.
+/// One counter for each decider.
 type Counters = [AtomicU64; Decider::ALL.len()];
 
 #[derive(Debug, Default)]

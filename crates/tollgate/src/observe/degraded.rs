@@ -10,7 +10,7 @@ use tollgate_core::{Millis, Policy, StoreError, Timestamp};
 use super::Observer;
 use crate::decision::Decision;
 
-/// The least time between two log lines with the same cause.
+/// The shortest time between two log lines with the same cause.
 pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 
 /// Counts the decisions that the store did not make, by rule and cause. Decisions that were made
@@ -142,7 +142,8 @@ impl Row {
 }
 
 impl Line {
-    /// Returns the number of decisions since the last log line, if a line is due at `now`.
+    /// Returns the number of decisions since the last log line if the next log line is due at
+    /// `now`. Returns `None` if the last log line is too recent.
     pub(super) fn is_due(&self, now: Timestamp) -> Option<u64> {
         let now = now.as_millis();
         let logged_at = self.logged_at.load(Ordering::Relaxed);
@@ -166,7 +167,7 @@ const ERRORS: [StoreError; 4] =
 /// `on_failure`.
 const CAUSES: usize = 2 + 2 * ERRORS.len();
 
-/// Returns the index of the cause, or `None` if the store decided.
+/// Returns the index of the cause `source` in the counters, or `None` if the store decided.
 fn cause(source: DecisionSource) -> Option<usize> {
     match source {
         DecisionSource::Store => None,
@@ -186,8 +187,8 @@ fn source(cause: usize) -> DecisionSource {
     }
 }
 
-/// Returns the index of `error`. An error that this version does not know counts as a corrupt
-/// answer.
+/// Returns the index of `error` in [`ERRORS`]. An error that this version does not know counts as a
+/// corrupt answer.
 fn index(error: StoreError) -> usize {
     ERRORS.iter().position(|known| *known == error).unwrap_or(ERRORS.len() - 1)
 }

@@ -20,7 +20,7 @@ pub struct Histogram {
     sum_micros: AtomicU64,
 }
 
-/// A snapshot of a [`Histogram`].
+/// The counts of a [`Histogram`] at one point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observed {
     counts: [u64; DURATION_BUCKETS.len() + 1],
@@ -51,7 +51,7 @@ impl Histogram {
         self.sum_micros.fetch_add(micros, Ordering::Relaxed);
     }
 
-    /// Returns a snapshot.
+    /// Returns a snapshot of the counts.
     #[must_use]
     pub fn read(&self) -> Observed {
         let count = |bucket: usize| self.counts[bucket].load(Ordering::Relaxed);
@@ -88,7 +88,8 @@ impl Observed {
         }
     }
 
-    /// Returns the durations that were counted after the snapshot `earlier` of the same histograms.
+    /// Returns the durations that were counted between the snapshot `earlier` and this snapshot of
+    /// the same histogram.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let count = |bucket: usize| self.counts[bucket].saturating_sub(earlier.counts[bucket]);
@@ -116,8 +117,9 @@ impl Observed {
         None
     }
 
-    /// Returns each bound in microseconds, with the number of durations up to this bound. The last
-    /// element has no bound and counts all durations.
+    /// Returns the upper bound of each bucket in microseconds, with the number of durations that do
+    /// not exceed this bound. The last bucket has no bound (`None`), so its number is the number of
+    /// all durations.
     pub fn cumulative(&self) -> impl Iterator<Item = (Option<u64>, u64)> + '_ {
         let bounds = DURATION_BUCKETS.iter().copied().map(Some).chain([None]);
         bounds.zip(&self.counts).scan(0, |all, (bound, count)| {

@@ -25,7 +25,7 @@ pub struct Reservations {
     rows: ArcSwap<Rows<Row>>,
 }
 
-/// The counts of one limit.
+/// The numbers of permits and reservations of one limit that this node opened and ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
@@ -101,7 +101,7 @@ fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
     })
 }
 
-/// Whether `charge` opens or ends a permit or a reservation.
+/// Returns whether `charge` opens or ends a permit or a reservation.
 pub(crate) const fn is_hold(charge: &Charge<'_>) -> bool {
     match charge.operation {
         Operation::Reserve { .. } | Operation::Settle { .. } => true,

@@ -72,9 +72,9 @@ impl<R: Default> Rows<R> {
         Self { in_force, rows, by_name, other: Arc::clone(&self.other), pools: self.pools }
     }
 
-    /// Returns the row of `limit`. If `limit` is not in the policy in force, the row is found by
-    /// the name of `limit`. Such a limit comes from a request, from an override, or from a policy
-    /// that was just replaced.
+    /// Returns the row of `limit`, or the row [`OTHER`] if the limit has no row of its own. If
+    /// `limit` is not in the policy in force, the row is found by the name of `limit`. Such a limit
+    /// comes from a request, from an override, or from a policy that was just replaced.
     pub(super) fn row(&self, limit: &Limit) -> &R {
         let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {

@@ -20,7 +20,8 @@ use crate::decision::Decision;
 /// The length of a counting period. A ranking covers the running period and the previous period.
 pub const TOP_PERIOD: Millis = Millis::from_secs(300);
 
-/// The number of parts into which the subjects of a limit are divided. Each part has its own lock.
+/// The number of stripes: parts into which the subjects of a limit are divided. Each stripe has its
+/// own lock.
 pub const TOP_STRIPES: usize = 4;
 
 /// The most subjects that are stored for one limit, for each [`RankBy`] and each period.
@@ -55,12 +56,12 @@ pub struct Top {
     began: Timestamp,
 }
 
-/// The heaviest subjects of one limit.
+/// The subjects of one limit that have the largest weights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopOfLimit {
     /// The limit's name.
     pub limit: Box<str>,
-    /// The subjects, the heaviest first.
+    /// The subjects, the subject with the largest weight first.
     pub subjects: Vec<TopSubject>,
 }
 
@@ -94,9 +95,9 @@ impl Top {
         Timestamp::from_millis(before.saturating_mul(TOP_PERIOD.get())).max(self.began)
     }
 
-    /// Returns the `count` heaviest subjects of each limit at `now`, or only of the limit `limit`.
-    /// Limits without subjects are left out. The limits are in the order in which they came into
-    /// force.
+    /// Returns the subjects with the largest weights at `now`: at most `count` subjects of each
+    /// limit, or of only the limit called `limit`. Limits without subjects are left out. The limits
+    /// are in the order in which they came into force.
     #[must_use]
     pub fn ranked(
         &self,
@@ -192,7 +193,8 @@ impl Stripe {
         self.running.add(hash, subject, units);
     }
 
-    /// Returns the subjects of `period` and of the previous period, with the sums of their weights.
+    /// Returns the subjects of this stripe in `period` and in the previous period, each with the
+    /// sum of its weights in both.
     fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
         let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();

@@ -13,13 +13,13 @@ use super::{Effect, MAX_OVERRIDES, Override, OverrideScope, OverrideTarget, Shed
 const FORM: u8 = 3;
 
 /// The oldest version of the encoding, which cannot represent overrides that apply to all subjects,
-/// or [`Effect::Counted`]. Version 2 cannot represent switches of rules and of load shedding. A
+/// or [`Effect::Counted`]. Version 2 cannot represent overrides of rules and of load shedding. A
 /// table is written in the oldest version that can represent the table, so nodes with older
 /// releases can read the table.
 const OLDEST: u8 = 1;
 
 impl OverrideTable {
-    /// Encodes the table.
+    /// Encodes the table as bytes, in the oldest version that can represent it.
     #[must_use]
     pub fn to_bytes(&self) -> Vec<u8> {
         let form = self.overrides().iter().map(|one| form_of(one)).max().unwrap_or(OLDEST);

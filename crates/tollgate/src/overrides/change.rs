@@ -6,12 +6,12 @@ use tollgate_core::StoreError;
 
 use super::{MAX_OVERRIDES, Override, OverrideScope};
 
-/// A change of one override.
+/// A change of the overrides: sets or removes one override.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideChange {
-    /// Sets this override, and replaces an earlier override of the same target.
+    /// Sets this override, and replaces an earlier override of the same scope.
     Set(Override),
-    /// Removes the override of this target.
+    /// Removes the override of this scope.
     Remove(OverrideScope),
 }
 
@@ -21,7 +21,7 @@ pub enum OverrideChange {
 pub enum OverrideStoreError {
     /// [`MAX_OVERRIDES`] overrides are in force already.
     Full,
-    /// The target has no override.
+    /// There is no override of this scope to remove.
     Missing,
     /// Every attempt failed, because another node changed the overrides at the same time.
     Contended,
@@ -36,7 +36,7 @@ pub enum OverrideStoreError {
 }
 
 impl OverrideChange {
-    /// Returns the target of the override.
+    /// Returns the scope of the override to set or to remove.
     #[must_use]
     pub const fn target(&self) -> &OverrideScope {
         match self {

@@ -25,7 +25,7 @@ pub struct Overrides {
     /// Whether there are any overrides. If this flag is false, a lookup reads nothing else.
     any: AtomicBool,
     index: ArcSwap<Index>,
-    /// Locked while a new table is made from the table in force.
+    /// A lock that is held while a new table is made from the table in force, so no change is lost.
     changing: Mutex<()>,
 }
 
@@ -43,7 +43,7 @@ pub(crate) enum ResolvedOverride {
 }
 
 impl Overrides {
-    /// Returns the table in force.
+    /// Returns the table of the overrides that are in force.
     #[must_use]
     pub fn table(&self) -> Arc<OverrideTable> {
         Arc::clone(&self.index.load().table)
@@ -73,8 +73,8 @@ impl Overrides {
         self.any.store(any, Ordering::Release);
     }
 
-    /// Returns the override that replaces `limit` for `subject` at `now`, or `None` if no override
-    /// does.
+    /// Returns the override that applies to `limit` and `subject` at `now`, or `None` if there is
+    /// no such override. `key` hashes the values of the subject.
     #[must_use]
     pub fn find(
         &self,
@@ -97,8 +97,8 @@ impl Overrides {
     }
 
     /// Returns the override of a rule or of load shedding that is in force at `now` and whose
-    /// target `is_meant` accepts. If several overrides match, returns the override that was set
-    /// last.
+    /// target `is_meant` accepts, or `None` if there is no such override. If several overrides
+    /// match, returns the override that was set last.
     pub(super) fn switch(
         &self,
         now: Timestamp,
@@ -112,7 +112,7 @@ impl Overrides {
         lasting.rev().find(|said| is_meant(&said.target.target)).cloned()
     }
 
-    /// Whether there are no overrides, by one relaxed load.
+    /// Returns whether there are no overrides, by one relaxed load.
     pub(crate) fn is_empty(&self) -> bool {
         !self.any.load(Ordering::Relaxed)
     }
@@ -265,8 +265,8 @@ fn network(stored: Stored<'_>) -> Option<Network> {
     Network::parse(std::str::from_utf8(bytes).ok()?).ok()
 }
 
-/// Returns the override of `limit` among the overrides of one target. If `limit` has no override,
-/// returns the override of all limits.
+/// Returns the override of `limit` that is in force at `now` among the overrides of one target. If
+/// `limit` has no override of its own, returns the override of all limits, if there is one.
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
     let lasting = entries
         .iter()

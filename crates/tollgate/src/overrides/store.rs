@@ -1,4 +1,4 @@
-//! Stores of overrides.
+//! The interface of the stores that keep overrides.
 
 use std::fmt;
 use std::future::Future;
@@ -30,10 +30,11 @@ pub trait OverrideStore: fmt::Debug + Send + Sync {
     fn storage(&self) -> OverrideStorage;
 }
 
-/// The result of a change.
+/// The result of setting or removing an override.
 #[derive(Clone, Debug)]
 pub struct ChangeResult {
-    /// The override of the same target that was in force before the change.
+    /// The override of the same scope that was in force before the change; `None` if there was
+    /// none.
     pub before: Option<Arc<Override>>,
     /// The table that is in force now.
     pub table: Arc<OverrideTable>,
@@ -53,7 +54,7 @@ pub enum OverrideStorage {
         /// The reason why the last read failed, if it failed. The overrides of the last successful
         /// read stay in force.
         failure: Option<String>,
-        /// The targets of the changes that only this node has, because the store did not answer.
+        /// The scopes of the changes that only this node has, because the store did not answer.
         pending: Vec<OverrideScope>,
     },
 }

@@ -1,5 +1,5 @@
-//! Switches of rules and of load shedding. An operator uses a switch to stop a rule or load
-//! shedding at once.
+//! Overrides that turn a rule or load shedding off or to shadow mode at once. In this module, such
+//! an override is called a switch.
 
 use std::sync::Arc;
 
@@ -17,13 +17,15 @@ impl Overrides {
         self.switch(now, |target| matches!(target, OverrideTarget::Rule(rule) if **rule == *name))
     }
 
-    /// Returns the override of `target` that is in force at `now`.
+    /// Returns the override that turns the part `target` of load shedding off or to shadow mode and
+    /// is in force at `now`.
     #[must_use]
     pub fn shedding_switch(&self, target: SheddingTarget, now: Timestamp) -> Option<Arc<Override>> {
         self.switch(now, |candidate| *candidate == OverrideTarget::Shedding(target))
     }
 
-    /// Returns whether `rule` is on, off or only counted at `now`.
+    /// Returns whether an override in force at `now` turns `rule` off or makes it only count.
+    /// Without such an override, the rule is on.
     pub(crate) fn switched(&self, rule: &Rule, now: Timestamp) -> RuleSwitch {
         self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
             Effect::Unlimited => RuleSwitch::Off,

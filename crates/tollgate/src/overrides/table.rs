@@ -34,7 +34,7 @@ impl OverrideTable {
         (overrides.len() <= MAX_OVERRIDES).then_some(Self { version, overrides })
     }
 
-    /// Returns the version.
+    /// Returns the version of the table.
     #[must_use]
     pub const fn version(&self) -> TableVersion {
         self.version
@@ -47,7 +47,8 @@ impl OverrideTable {
         &self.overrides
     }
 
-    /// Returns the override of `target`, unless the override has expired at `now`.
+    /// Returns the override of `target`. Returns `None` if the table has no such override, or if
+    /// the override has expired at `now`.
     #[must_use]
     pub fn get(&self, target: &OverrideScope, now: Timestamp) -> Option<&Arc<Override>> {
         self.overrides.iter().find(|one| one.target == *target && now < one.expires_at)
@@ -79,7 +80,8 @@ impl OverrideTable {
         Self::new(version, overrides).ok_or(OverrideStoreError::Full)
     }
 
-    /// Returns the time at which the last override expires.
+    /// Returns the time at which the last override of the table expires. For an empty table, this
+    /// is the epoch.
     #[must_use]
     pub fn expires_at(&self) -> Timestamp {
         self.overrides.iter().map(|one| one.expires_at).max().unwrap_or_default()

@@ -103,7 +103,8 @@ impl Counting {
     }
 }
 
-/// Converts the duration `given`, which must be a whole number of milliseconds.
+/// Converts the duration `given` to milliseconds. In the error for a fraction of a millisecond,
+/// `what` names the setting and `name` names the limit.
 fn millis(what: &'static str, given: Duration, name: &str) -> Result<Millis, QuotaError> {
     let whole = u64::try_from(given.as_millis()).ok().map(Millis::new);
     match whole {

@@ -20,15 +20,15 @@ use crate::store::memory::KEY_DIMENSION;
 
 pub(super) const PEEK: Operation = Operation::Peek { cost: Cost::ONE };
 
-/// Returns the refund of the charge that `admitted` made on the limit at `index`.
+/// Returns the store operation that refunds the charge of `admitted` on the limit at `index`.
 pub(super) fn refund(admitted: &Admitted, index: usize) -> Operation {
     let position = admitted.positions.get(index).copied().unwrap_or(ChargePosition(0));
     let (id, cost) = (admitted.id, admitted.cost);
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
 }
 
-/// Returns the id of a charge on `limit`. Only a permit needs a unique id, because only permits are
-/// later found by their ids.
+/// Returns the id for a charge on `limit`. Only permits need unique ids, because only permits are
+/// later found by their ids. All other charges share one id.
 #[inline]
 fn id_of(limit: &Limit) -> ChargeId {
     match limit.algorithm() {
@@ -73,7 +73,7 @@ impl<S> RateLimiter<S> {
         })
     }
 
-    /// Returns the subject of `key`.
+    /// Returns the subject under which the store counts `key`.
     pub(super) fn subject<K: Key + ?Sized>(&self, key: &K) -> Subject {
         key.with_bytes(|key| self.subject_of(key))
     }
@@ -98,7 +98,8 @@ impl<S> RateLimiter<S> {
     }
 
     /// Returns the status of the limit with the longest wait, or, if no limit is used up, of the
-    /// limit with the smallest share of its units left.
+    /// limit with the smallest share of its units left. If the store returned no `readings`,
+    /// returns the status of an unused limit with the admission `without_readings`.
     pub(super) fn status(
         &self,
         now: Timestamp,
@@ -150,7 +151,8 @@ impl<S> RateLimiter<S> {
         Decision::Admitted(Admitted { status, id, cost, positions, store_error })
     }
 
-    /// Converts the result of a store call with `operation` on every limit to a decision.
+    /// Converts the result of a store call to a decision. The call sent the charge `operation` for
+    /// every limit.
     pub(super) fn decide(
         &self,
         now: Timestamp,

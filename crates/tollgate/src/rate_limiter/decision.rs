@@ -1,4 +1,4 @@
-//! The result of a check.
+//! The decision of a check: admitted or refused, with the status of a limit.
 
 use std::error::Error;
 use std::fmt;
@@ -109,7 +109,7 @@ impl Decision {
         }
     }
 
-    /// Returns the most units that a key can have at once: see [`Admitted::limit`].
+    /// Returns the most units of the limit that a key can have at once: see [`Admitted::limit`].
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -120,7 +120,7 @@ impl Decision {
         self.status().limit()
     }
 
-    /// Returns the units that remain.
+    /// Returns the units of the limit that the key has left.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -181,7 +181,7 @@ macro_rules! numbers {
                 self.status.limit()
             }
 
-            /// Returns the units that remain.
+            /// Returns the units of the limit that the key has left.
             ///
             /// ```
             /// # use tollgate::{Quota, RateLimiter};

@@ -75,7 +75,7 @@ impl Reservation {
 }
 
 impl Settled {
-    /// Returns the units that were returned because the cost was below the reserved units.
+    /// Returns how many units the key got back because the cost was below the reserved units.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -92,8 +92,8 @@ impl Settled {
         self.refunded
     }
 
-    /// Returns the units that were charged because the cost was above the reserved units: as many
-    /// as the quota and its [overdraft](crate::Quota::overdraft) allow.
+    /// Returns how many units were charged in addition because the cost was above the reserved
+    /// units: as many as the quota and its [overdraft](crate::Quota::overdraft) allow.
     ///
     /// ```
     /// # use std::time::Duration;

@@ -35,7 +35,8 @@ impl Status {
         Self { now, limit: limit.capacity(), used, resets_at, admission }
     }
 
-    /// The status of an unused limit, at `now`.
+    /// Returns the status of an unused limit at `now`. `admission` states whether the status
+    /// reports an admitted or a refused check.
     pub(super) fn unused(limit: &Limit, admission: Admission, now: Timestamp) -> Self {
         Self { now, limit: limit.capacity(), used: 0, resets_at: now, admission }
     }
@@ -66,7 +67,7 @@ impl Status {
         self.limit
     }
 
-    /// Returns the units in use.
+    /// Returns the units of the limit that the key has used.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -77,7 +78,7 @@ impl Status {
         self.used
     }
 
-    /// Returns the units that remain.
+    /// Returns the units of the limit that the key has left.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -88,8 +89,8 @@ impl Status {
         self.limit.saturating_sub(self.used)
     }
 
-    /// Returns the time until all used units are available again. If the charge did not fit,
-    /// returns the time until the charge fits.
+    /// Returns the time until all used units are available again. If too few units were left for
+    /// the check, returns the time until enough units are left for it.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -102,7 +103,7 @@ impl Status {
 
     /// Returns the time after which a check is admitted if no other charge is made. The time is
     /// zero if the check fits now, and `None` if the check never fits. If no permit of a
-    /// [concurrent](crate::Quota::concurrent) quota is free, the result is the mean time for which
+    /// [concurrent](crate::Quota::concurrent) quota is free, the time is the mean time for which
     /// permits were held, and at least a second.
     ///
     /// ```

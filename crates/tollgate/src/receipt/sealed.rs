@@ -24,7 +24,7 @@ use crate::hash_key::{HashKey, SEAL_BYTES};
 const VERSION: u8 = 3;
 const RESERVED: u8 = 4;
 
-/// The number of bytes that are not encrypted: the version.
+/// The number of bytes at the start of a sealed receipt that are not encrypted: the version.
 const CLEAR: usize = 1;
 
 /// The number of bytes before the entries: version, id and expiry.
@@ -32,10 +32,12 @@ const HEAD: usize = 1 + 16 + 8;
 /// The number of bytes of an entry without its subject: limit, kind, cost, position and length.
 const ENTRY: usize = 16 + 1 + 8 + 8 + 4;
 
-/// Added to the number of an algorithm if parts of the cost depend on the status of the response.
+/// The flag in the byte of an entry's algorithm that states that parts of the cost depend on the
+/// status code of the response.
 const CONDITIONAL: u8 = 0x80;
 
-/// Added to the number of an algorithm if a value of the request selected the quota.
+/// The flag in the byte of an entry's algorithm that states that a value of the request selected
+/// the quota.
 const BY_VALUE: u8 = 0x40;
 
 /// A receipt that was read from its text.
@@ -47,8 +49,8 @@ pub(crate) struct UnsealedReceipt {
 }
 
 impl Receipt {
-    /// Returns the text of the receipt of charges that were made at `now`. Every client that has
-    /// the text can refund the charges.
+    /// Returns the sealed text of this receipt, whether it is of charges or of a reservation. The
+    /// charges were made at `now`. Every client that has the text can refund the charges.
     pub(crate) fn seal(&self, key: &HashKey, now: Timestamp) -> String {
         let (version, expires_at) = match self.purpose {
             Purpose::Charge => {
@@ -73,8 +75,8 @@ impl Receipt {
     }
 
     /// Reads the text that [`seal`](Self::seal) wrote under the same key, on this node or on
-    /// another node. A client can present a text twice, so the store deduplicates the refunds by
-    /// the charge's id.
+    /// another node. Leaves out the limits that `policy` no longer has. A client can present a text
+    /// twice, so the store deduplicates the refunds by the charge's id.
     pub(crate) fn open(
         text: &str,
         key: &HashKey,
@@ -121,8 +123,8 @@ impl Entry {
         }
     }
 
-    /// Returns the time at which a reservation ends if the caller requested at `asked_at` that it
-    /// lasts until `until`.
+    /// Returns the time at which the limit of this entry releases the reservation. The caller asked
+    /// at `asked_at` for a reservation until `until`.
     pub(super) fn held_until(&self, until: Timestamp, asked_at: Timestamp) -> Timestamp {
         match self.limit.algorithm() {
             Algorithm::Concurrency(limit) => asked_at.after(limit.permit_ttl()),
@@ -204,7 +206,7 @@ impl Entry {
     }
 }
 
-/// Writes a part of a cost that depends on the status of the response.
+/// Appends to `bytes` a part of a cost that depends on the status code of the response.
 fn write_part(cost: Cost, terms: &ResponseTerms, bytes: &mut Vec<u8>) {
     bytes.extend(cost.get().to_be_bytes());
     for set in [&terms.counted, &terms.refund] {

@@ -25,12 +25,12 @@ impl Offer {
     }
 }
 
-/// Returns whether the policy sets several bodies, of which the client can choose one.
+/// Returns whether the policy sets bodies in several formats, so the client can choose one of them.
 pub(super) fn is_negotiated(settings: &RefusalSettings) -> bool {
     own(settings).count() > 1
 }
 
-/// Returns the bodies that the policy sets.
+/// Returns the formats for which the policy sets a body of its own.
 fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
     let json = settings.json.as_ref().map(|_| Offer::Json);
     let html = settings.html.as_ref().map(|_| Offer::Html);
@@ -38,10 +38,10 @@ fn own(settings: &RefusalSettings) -> impl Iterator<Item = Offer> {
     json.into_iter().chain(html).chain(text)
 }
 
-/// Returns the body that the client prefers. If the policy has only one body, every client receives
-/// this body. If the client prefers several bodies equally, or accepts no body, the client receives
-/// the first body in this order: problem details, JSON, HTML, text. If the policy sets a JSON body,
-/// JSON comes before problem details.
+/// Returns the format of the body that the client prefers. If the policy sets a body in only one
+/// format, every client receives this body. If the client prefers several formats equally, or
+/// accepts none, the client receives the first format in this order: problem details, JSON, HTML,
+/// text. If the policy sets a JSON body, JSON comes before problem details.
 pub(super) fn choose(settings: &RefusalSettings, accept: Option<&[u8]>) -> Offer {
     if !is_negotiated(settings) {
         return own(settings).next().unwrap_or(Offer::Problem);

@@ -11,7 +11,7 @@ use tollgate_core::{Cost, Policy};
 use super::rule::Rule;
 use crate::quota::SubjectQuota;
 
-/// The calls of a builder, in their order.
+/// The calls that the application made on a builder, in their order.
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) subjects: Vec<Dimension>,
@@ -21,7 +21,7 @@ pub(super) struct Draft {
 }
 
 impl Draft {
-    /// Adds a subject.
+    /// Adds the subject `name`, which is read from `source`.
     pub(super) fn define(&mut self, name: &str, source: SubjectSource) {
         self.subjects.push(Dimension { name: name.into(), source });
     }
@@ -34,7 +34,8 @@ impl Draft {
     }
 }
 
-/// Returns the policy of `draft`.
+/// Creates the policy that the calls in `draft` describe. The error is the list of all mistakes in
+/// the calls.
 pub(super) fn compile(draft: &Draft) -> Result<Policy, Vec<String>> {
     let mut mistakes = Vec::new();
     let subjects = subjects(&draft.subjects, &mut mistakes);
@@ -51,7 +52,7 @@ pub(super) fn compile(draft: &Draft) -> Result<Policy, Vec<String>> {
 }
 
 /// Returns the built-in subjects and the subjects of the draft. A subject of the draft replaces a
-/// built-in subject of the same name.
+/// built-in subject of the same name. Adds wrong definitions to `mistakes`.
 fn subjects(defined: &[Dimension], mistakes: &mut Vec<String>) -> Vec<Dimension> {
     let mut all: Vec<Dimension> = Vec::new();
     for dimension in defined {
@@ -108,7 +109,8 @@ fn limits(
     bindings
 }
 
-/// Returns the rules of the draft, and a rule for the requests that no rule of the draft matches.
+/// Returns the rules in `drafts`, and a last rule for the requests that none of them matches.
+/// `limits` has the names of all limits. Adds wrong rules to `mistakes`.
 fn rules(drafts: &[Rule], limits: &[&str], mistakes: &mut Vec<String>) -> Vec<PolicyRule> {
     let mut rules: Vec<_> = drafts
         .iter()

@@ -84,6 +84,7 @@ impl RequestDecision {
     }
 
     /// Returns the units that remain of the limit that [`limit_name`](Self::limit_name) names.
+    /// Returns `None` if no limit applies.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {

@@ -23,7 +23,7 @@ use crate::hash_key::HashKey;
 /// # Ok::<(), tollgate::BuildError>(())
 /// ```
 pub trait OpenStore {
-    /// The store.
+    /// The type of the opened store.
     type Store: Store + 'static;
     /// The reason why a store cannot be opened.
     type Error: Error + Send + Sync + 'static;

@@ -51,7 +51,7 @@ impl Rule {
         Self::default().or_path(pattern)
     }
 
-    /// Also matches paths by another pattern.
+    /// Adds a pattern: the rule also matches the paths that match `pattern`.
     ///
     /// ```
     /// # use tollgate::Rule;

@@ -1,14 +1,15 @@
-//! Subjects that the application reads from requests.
+//! Subjects that functions of the application read from requests.
 
 use std::fmt;
 use std::sync::Arc;
 
 use http::request::Parts;
 
-/// Reads the value of a subject from a request.
+/// A function of the application that reads the value of a subject from a request. Returns `None`
+/// if the request has no value.
 pub(crate) type ReadSubject = Arc<dyn Fn(&Parts) -> Option<String> + Send + Sync>;
 
-/// A subject that the application reads.
+/// A subject with values that a function of the application reads from requests.
 #[derive(Clone)]
 pub(crate) struct ApplicationSubject {
     pub(crate) name: Arc<str>,

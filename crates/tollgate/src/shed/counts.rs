@@ -16,16 +16,17 @@ pub struct ShedCounts {
 
 type Table = [[AtomicU64; ShedCause::ALL.len()]; Priority::ALL.len()];
 
-/// The counts of one priority and cause.
+/// The numbers of requests with one priority that were shed for one cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShedCount {
     /// The priority of the requests.
     pub priority: Priority,
-    /// The cause of the shedding.
+    /// The kind of load because of which the requests were shed.
     pub cause: ShedCause,
     /// The number of requests that were shed.
     pub shed: u64,
-    /// The number of requests that were admitted only because the mode was shadow mode.
+    /// The number of requests that would have been shed, and were admitted because load shedding is
+    /// in shadow mode.
     pub shadowed: u64,
 }
 

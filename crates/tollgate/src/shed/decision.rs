@@ -1,18 +1,18 @@
-//! The result of shedding a request.
+//! The error of a request that load shedding refuses.
 
 use tollgate_core::Millis;
 use tollgate_core::policy::Priority;
 
-/// The `Retry-After` of a request for which the fleet has no free slot. Every response frees a
-/// slot, so no better estimate exists.
+/// The `Retry-After` of a request for which the fleet has no free slot. A slot is freed whenever a
+/// response ends, so no better estimate of the wait exists.
 pub const FLEET_RETRY_AFTER: Millis = Millis::from_secs(1);
 
-/// A request that was shed. No limit was charged.
+/// The decision to shed a request. No limit was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ShedDecision {
-    /// The priority of the request.
+    /// The priority of the request that was shed.
     pub priority: Priority,
-    /// The cause.
+    /// The kind of load because of which the request was shed.
     pub cause: ShedCause,
     /// The time after which requests of this priority may be admitted again.
     pub retry_after: Millis,
@@ -25,9 +25,9 @@ pub enum ShedCause {
     Fleet,
     /// Requests in flight on this node.
     InFlight,
-    /// The time that requests wait on this node.
+    /// The time that requests wait on this node before the service begins to serve them.
     QueueDelay,
-    /// The delay of this node's tasks.
+    /// The delay with which this node's tasks run.
     LoopDelay,
 }
 
@@ -35,7 +35,7 @@ impl ShedCause {
     /// All causes.
     pub const ALL: [Self; 4] = [Self::Fleet, Self::InFlight, Self::QueueDelay, Self::LoopDelay];
 
-    /// Returns the name in responses and metrics.
+    /// Returns the name of the cause in responses and metrics.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The level of shedding of a worker, and the rule by which it rises and falls.
+//! The level of load shedding on a node, and how the level rises and falls.
 
 use tollgate_core::policy::Priority;
 use tollgate_core::{Millis, Timestamp};
@@ -59,7 +59,7 @@ pub struct ShedLevel {
 }
 
 impl ShedLevel {
-    /// Updates the level by `load`, in thousandths of its bound, at `now`.
+    /// Updates the level at `now`. `load` is the node's load, in thousandths of its bound.
     pub fn follow(&mut self, now: Timestamp, load: u32) {
         if now < self.ticked_at {
             (self.ticked_at, self.eased_since) = (now, None);
@@ -84,7 +84,7 @@ impl ShedLevel {
         }
     }
 
-    /// Whether the next request of `priority` is shed.
+    /// Decides whether the next request of `priority` is shed. Each call counts as one request.
     pub fn sheds(&mut self, priority: Priority) -> bool {
         let share = self.share(priority);
         let owed = &mut self.owed[priority as usize];
@@ -116,7 +116,7 @@ impl ShedLevel {
         Millis::new(RECOVERY_TIME.get() + u64::from(ticks) * TICK.get())
     }
 
-    /// Returns the level.
+    /// Returns the current level, from 0 to [`MAX_LEVEL`].
     #[must_use]
     pub const fn get(&self) -> u32 {
         self.level

@@ -7,10 +7,10 @@
 //!
 //! - the **fleet** sheds requests that are not critical when they would use the slots that are
 //!   reserved for critical requests: two concurrency limits in the store, which all nodes share;
-//! - each **worker** sheds by its own load, the lowest [`Priority`] first: requests in flight
-//!   compared with a bound, which can be [adaptive](Adaptive), the time that requests queue, and
-//!   the delay of tasks. A [`ShedLevel`], which rises and falls slowly, sets the share of requests
-//!   that the worker sheds.
+//! - each **worker**, the shedder of one node, sheds by the load of its node, the lowest
+//!   [`Priority`] first: requests in flight compared with a bound, which can be
+//!   [adaptive](Adaptive), the time that requests queue, and the delay of tasks. A [`ShedLevel`],
+//!   which rises and falls slowly, sets the share of requests that the worker sheds.
 //!
 //! [`Limiter::enter`](crate::Limiter::enter) queries both shedders before any limit is charged.
 //! [`tower::Layer`](crate::tower::Layer) calls `enter` for every request.

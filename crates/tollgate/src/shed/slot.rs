@@ -1,4 +1,4 @@
-//! Permits of the requests that a worker has in flight.
+//! Guards that count the requests in flight on a node.
 
 use std::sync::Arc;
 
@@ -18,14 +18,14 @@ pub struct InFlightSlot {
     worker: Arc<Worker>,
     /// The number of requests in flight when this request was admitted, including this request.
     in_flight: u32,
-    /// The time since the service began the request. If the service has not begun the request, the
-    /// time since the request was admitted.
+    /// A stopwatch that was started when the service began the request. Before the service begins
+    /// the request, the stopwatch runs since the request was admitted.
     since: Stopwatch,
 }
 
 impl Worker {
-    /// Admits a request or sheds the request. Returns `None` if the policy does not shed load, and
-    /// for a request that is admitted only because of shadow mode.
+    /// Admits a request and returns its guard, or sheds the request. Returns no guard (`None`) if
+    /// the policy does not shed load, or if the request is admitted only because of shadow mode.
     ///
     /// # Errors
     /// [`ShedDecision`] if the load is too high for the priority of the request.
@@ -37,8 +37,8 @@ impl Worker {
         self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// Admits a request or sheds the request, like [`enter`](Self::enter). Applies the mode of the
-    /// settings or the mode `unenforced`, whichever sheds less.
+    /// Admits a request or sheds the request, like [`enter`](Self::enter). `unenforced` is the mode
+    /// that overrides set. The mode of the settings or this mode applies, whichever sheds less.
     pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,
@@ -62,7 +62,8 @@ impl InFlightSlot {
         self.since = Stopwatch::start();
     }
 
-    /// Records that the service's response began at `now`.
+    /// Records that the service's response began at `now`, and whether it shows that the service is
+    /// overloaded.
     pub fn answered(&self, now: Timestamp, outcome: SampleOutcome) {
         let Self { in_flight, since, .. } = self;
         let sample = Sample { micros: since.micros(), in_flight: *in_flight, outcome };

@@ -32,7 +32,7 @@ pub struct Worker {
 
 #[derive(Debug, Default)]
 struct State {
-    /// `None` if the policy does not shed load.
+    /// The settings of load shedding on this node; `None` if the policy does not shed load.
     settings: Option<WorkerShedding>,
     in_flight: u32,
     adaptive: Option<Adaptive>,
@@ -43,7 +43,7 @@ struct State {
     cause: Option<ShedCause>,
 }
 
-/// The status of a worker.
+/// The status of load shedding on one node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerStatus {
     /// Requests in flight that hold an [`InFlightSlot`](super::InFlightSlot).
@@ -55,7 +55,7 @@ pub struct WorkerStatus {
 }
 
 impl Worker {
-    /// Creates a worker with the settings `shedding`.
+    /// Creates the load of a node without requests, with the settings `shedding`.
     #[must_use]
     pub fn new(shedding: &Shedding) -> Self {
         let worker = Self::default();
@@ -110,8 +110,8 @@ impl Worker {
         Ok(Some(state.in_flight))
     }
 
-    /// Updates the level by the load at `now`. Call this method while no requests arrive, because
-    /// each request updates the level too.
+    /// Measures the load at `now` and updates the level. Call this method while no requests arrive;
+    /// otherwise each request updates the level.
     pub fn look(&self, now: Timestamp) {
         let mut state = self.state.lock();
         if let Some(settings) = state.settings {
@@ -130,7 +130,7 @@ impl Worker {
         self.state.lock().queue_delay.observe(now, micros);
     }
 
-    /// Records a response of the service at `now`.
+    /// Records a response of the service at `now`, for the adaptive bound.
     pub fn observe(&self, now: Timestamp, sample: Sample) {
         if let Some(adaptive) = &mut self.state.lock().adaptive {
             adaptive.observe(now, sample);
@@ -149,7 +149,7 @@ impl Worker {
         self.state.lock().settings.is_some()
     }
 
-    /// The status.
+    /// Returns the requests in flight, their bound and the level of load shedding.
     #[must_use]
     pub fn status(&self) -> WorkerStatus {
         let state = self.state.lock();
@@ -166,7 +166,7 @@ impl Worker {
 }
 
 impl State {
-    /// Updates the level by the load.
+    /// Measures the load at `now` and updates the level.
     fn look(&mut self, now: Timestamp, settings: &WorkerShedding) {
         let (load, cause) = self.load(now, settings);
         self.level.follow(now, load);
@@ -191,7 +191,7 @@ impl State {
         most.unwrap_or((0, ShedCause::InFlight))
     }
 
-    /// Returns the cause if a request of `priority` is shed.
+    /// Decides whether a request of `priority` is shed. Returns `None` if the request is not shed.
     fn shed(&mut self, settings: &WorkerShedding, priority: Priority) -> Option<ShedDecision> {
         let is_shed = self.level.sheds(priority);
         let bound = self.bound(settings).filter(|_| priority != Priority::Critical);

@@ -8,7 +8,8 @@ use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestam
 /// the list for the next call.
 pub trait ImmediateStore: Store {
     /// Applies charges like [`apply`](Store::apply), without a future. Replaces the content of
-    /// `readings` by the readings of `charges`, and returns the source of the readings.
+    /// `readings` by the readings of `charges`. Returns the component that made the readings, such
+    /// as the store or one of its overflow counters.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.

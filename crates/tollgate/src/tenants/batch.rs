@@ -89,13 +89,13 @@ impl TenantBatch {
         self.replace
     }
 
-    /// Returns whether the batch changes the partition with the index `partition`, which has `rows`
-    /// rows.
+    /// Returns whether the batch changes the partition with the index `partition`. `rows` is the
+    /// number of rows that this partition has now.
     pub(super) fn touches(&self, partition: usize, rows: usize) -> bool {
         self.parts.get(partition).is_some_and(|part| !part.is_empty()) || self.replace && rows > 0
     }
 
-    /// Returns the changes of the rows of a partition.
+    /// Returns the changes in the rows of the partition with the index `partition`.
     pub(super) fn changes(&self, partition: usize) -> Vec<Change> {
         let mut rest = self.parts.get(partition).map_or(&[][..], |part| &part[..]);
         std::iter::from_fn(|| read_change(&mut rest)).collect()

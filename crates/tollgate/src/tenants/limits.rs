@@ -31,7 +31,8 @@ impl Default for LimitCache {
 }
 
 impl LimitCache {
-    /// Returns `base` with this quota. Returns `None` if `base` cannot count this quota.
+    /// Returns the limit `base` with the quota and the burst in `numbers`, from the cache if
+    /// possible. Returns `None` if `base` cannot count this quota.
     pub(super) fn get(
         &self,
         base: &Arc<Limit>,

@@ -27,7 +27,7 @@ pub struct TenantPartition {
     version: TableVersion,
     /// The time at which the partition was written, in seconds since the Unix epoch.
     written_at: u64,
-    /// The names of plans and limits.
+    /// The names of plans and limits, to which the rows refer by their indices in this list.
     words: Box<[Box<str>]>,
     bytes: Box<[u8]>,
     /// The index of the first row in the bytes.
@@ -107,8 +107,8 @@ impl TenantPartition {
         is_whole.then_some(Self { version, written_at, words, bytes, first, rows, slots })
     }
 
-    /// Returns the rows of `old` after `changes`. If `replace` is set, returns only the rows of
-    /// `changes`.
+    /// Returns the partition that results from `changes` to the rows of `old`. If `replace` is set,
+    /// the result has only the rows that `changes` set.
     ///
     /// # Errors
     /// [`PartitionError::Full`] if the rows do not fit.
@@ -143,7 +143,7 @@ impl TenantPartition {
         Self::from_bytes(version, bytes)
     }
 
-    /// Returns the version.
+    /// Returns the version of the partition.
     #[must_use]
     pub const fn version(&self) -> TableVersion {
         self.version
@@ -173,7 +173,7 @@ impl TenantPartition {
         self.rows == 0
     }
 
-    /// Returns the bytes in memory.
+    /// Returns the bytes that the rows and their slots use in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
         let words: usize = self.words.iter().map(|word| word.len() + size_of::<Box<str>>()).sum();
@@ -227,7 +227,8 @@ impl TenantPartition {
         Tenant { name, plan: row.plan.map(word), quotas: quotas.collect() }
     }
 
-    /// Returns the name of the plan or limit that has this index.
+    /// Returns the name of the plan or limit with this index in the list of names, or `None` if the
+    /// list has no such index.
     pub(super) fn word(&self, index: usize) -> Option<&str> {
         self.words.get(index).map(|word| &**word)
     }
@@ -257,7 +258,7 @@ impl fmt::Debug for TenantPartition {
     }
 }
 
-/// Returns a table of free slots that is at most two thirds full with `rows` rows.
+/// Returns an empty table of slots. With `rows` rows, the table will be at most two thirds full.
 fn slots(rows: usize) -> Box<[u32]> {
     let count = (rows + rows / 2 + 1).next_power_of_two();
     vec![EMPTY; count].into_boxed_slice()

@@ -16,7 +16,7 @@ pub const MAX_TENANT_QUOTAS: usize = 16;
 /// The most bytes of the name of a limit.
 const MAX_LIMIT: usize = 64;
 
-/// The largest number of units.
+/// The largest quota and the largest burst of a tenant.
 const MOST: u64 = Cost::up_to(u64::MAX).get();
 
 /// A tenant with its plan and its own quotas.
@@ -24,7 +24,7 @@ const MOST: u64 = Cost::up_to(u64::MAX).get();
 pub struct Tenant {
     /// The name: the value of the subject that the policy names in `tenants`.
     pub name: Box<str>,
-    /// The plan.
+    /// The name of the tenant's plan, if the tenant has a plan.
     pub plan: Option<Box<str>>,
     /// The tenant's own quotas, which take precedence over the quotas of the plan. The list has at
     /// most one quota for each limit.
@@ -36,7 +36,7 @@ pub struct Tenant {
 pub struct TenantQuota {
     /// The name of the limit.
     pub limit: Box<str>,
-    /// Units per window.
+    /// The tenant's quota: units per window.
     pub quota: u64,
     /// The burst of a token bucket.
     pub burst: Option<u64>,

@@ -5,10 +5,10 @@
 
 use super::row::{Tenant, TenantQuota};
 
-/// The most bytes of a number.
+/// The most bytes of a number in LEB128.
 const MAX_NUMBER: u32 = 10;
 
-/// Appends `number`.
+/// Appends `number` in LEB128 to `bytes`.
 pub(super) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -17,7 +17,8 @@ pub(super) fn write_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Reads a number.
+/// Reads a number in LEB128 from the start of `rest`, and shortens `rest` by its bytes. Returns
+/// `None` if the bytes are not a number.
 pub(super) fn read_number(rest: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for index in 0..MAX_NUMBER {
@@ -31,7 +32,7 @@ pub(super) fn read_number(rest: &mut &[u8]) -> Option<u64> {
     None
 }
 
-/// Appends a text of at most 255 bytes.
+/// Appends to `bytes` the length of `text` and `text`, which has at most 255 bytes.
 pub(super) fn write_text(bytes: &mut Vec<u8>, text: &str) {
     // Every text is checked before it is written.
     let length = u8::try_from(text.len()).unwrap_or(u8::MAX);
@@ -39,7 +40,8 @@ pub(super) fn write_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&text.as_bytes()[..usize::from(length)]);
 }
 
-/// Reads a text.
+/// Reads a text from the start of `rest`, and shortens `rest` by its bytes. Returns `None` if the
+/// text is incomplete.
 pub(super) fn read_text<'b>(rest: &mut &'b [u8]) -> Option<&'b [u8]> {
     let (length, after) = rest.split_first()?;
     let (text, after) = after.split_at_checked(usize::from(*length))?;

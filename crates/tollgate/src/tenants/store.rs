@@ -1,4 +1,4 @@
-//! Stores of tenants.
+//! The interface of the stores that keep tenants.
 
 use std::fmt;
 use std::future::Future;
@@ -24,7 +24,7 @@ pub trait TenantStore: fmt::Debug + Send + Sync {
     fn storage(&self) -> TenantStorage;
 }
 
-/// The result of a change.
+/// The result of a change of tenants: the numbers of tenants before and after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TenantsChanged {
     /// The number of tenants before the change.

@@ -109,7 +109,8 @@ impl Tenants {
         (found, None)
     }
 
-    /// Returns the next version of every partition that `batch` changes.
+    /// Returns the next version of every partition that `batch` changes, and installs none of them.
+    /// `written_at` is the time of the change in seconds since the Unix epoch.
     ///
     /// # Errors
     /// [`TenantStoreError`] if there would be more than [`MAX_TENANTS`], or a partition is full.
@@ -136,7 +137,9 @@ impl Tenants {
         Ok(next)
     }
 
-    /// Returns the next version of the partition `held`, with the changes of `batch`.
+    /// Returns the next version of the partition with the index `index`: the partition `held`, if
+    /// it exists already, with the changes of `batch`. `written_at` is the time of the change in
+    /// seconds since the Unix epoch.
     ///
     /// # Errors
     /// [`TenantStoreError`] if the partition is full.

@@ -78,7 +78,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
     }
 }
 
-/// Passes the data of the body to the meter.
+/// Passes the bytes of `frame` to the meter of the request, if the request has a meter.
 fn watch(in_flight: Option<&mut InFlight>, frame: &Frame<Bytes>) {
     let metering = in_flight.and_then(InFlight::metering);
     if let (Some(metering), Some(data)) = (metering, frame.data_ref()) {

@@ -41,7 +41,7 @@ impl InFlight {
         Self(None)
     }
 
-    /// Holds the permits of an admitted request.
+    /// Creates a value that holds the permits of an admitted request.
     pub(super) fn new<S: Store + 'static>(
         limiter: &Arc<Limiter<S>>,
         permits: AdmissionPermits,
@@ -84,7 +84,8 @@ impl InFlight {
         self.resources().metering = Some(metering);
     }
 
-    /// Returns the meter of the response, if the request has one.
+    /// Records for load shedding that the service begins to serve the request. Reads the clock by
+    /// `now` only if the request has a permit on the node.
     pub(super) fn metering(&mut self) -> Option<&mut Metering> {
         self.0.as_mut()?.metering.as_mut()
     }

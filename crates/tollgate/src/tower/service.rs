@@ -118,8 +118,8 @@ where
     }
 }
 
-/// Returns the name of a request's span, which is the request's method. The name does not contain
-/// the request's target, which may contain private data.
+/// Returns the name of a request's span: the request's method, or `HTTP` for a method that is not
+/// common. The name does not contain the request's target, which may contain private data.
 fn span_name(method: &Method) -> Cow<'static, str> {
     let known = [
         Method::GET,
@@ -134,7 +134,8 @@ fn span_name(method: &Method) -> Cow<'static, str> {
     if known.contains(method) { method.to_string().into() } else { "HTTP".into() }
 }
 
-/// References to the header fields of a request, and to its body if the server has read the body.
+/// References to the data of a request from which subjects are read: its header fields, its body if
+/// the server has read the body, the client's certificate, and values that the application read.
 pub(crate) struct Fields<'a> {
     headers: &'a HeaderMap,
     body: Option<&'a JsonBody>,
@@ -151,7 +152,8 @@ impl<'a> Fields<'a> {
         Self { headers: request.headers(), body, unread, application, client }
     }
 
-    /// Returns the fields of a request without a body, with the values of the application.
+    /// Returns the fields of a request that is given as `parts`. `application` has the values of
+    /// the subjects that the application read from the request.
     pub(crate) fn of_parts(parts: &'a Parts, application: &'a ApplicationValues) -> Self {
         let (body, client) = (parts.extensions.get(), parts.extensions.get());
         let application = Some(application);
@@ -220,7 +222,8 @@ pub(super) struct Admitted<S: Store + 'static> {
 }
 
 impl<S: Store + 'static> Admitted<S> {
-    /// Keeps the permits and reservations of `decision` and `in_flight` until the request ends.
+    /// Moves the permits and reservations of `decision` into `in_flight`, which holds them until
+    /// the request ends.
     pub(super) fn new(
         limiter: &Arc<Limiter<S>>,
         mut decision: Decision,
@@ -239,9 +242,9 @@ impl<S: Store + 'static> Admitted<S> {
         Self { decision, charge, in_flight }
     }
 
-    /// Prepares the request for the service, which begins to serve the request now. If the response
-    /// reports the cost, sets a header field of the request that asks the service not to compress
-    /// the response.
+    /// Prepares the request for the service, which begins to serve the request now. If a meter
+    /// reads the response body, sets the header field in `headers` that asks the service not to
+    /// compress the response.
     pub(super) fn begin(&mut self, headers: &mut HeaderMap) {
         let limiter = self.charge.limiter();
         self.in_flight.begins(|| limiter.now());
@@ -250,7 +253,7 @@ impl<S: Store + 'static> Admitted<S> {
         }
     }
 
-    /// Records the load that the response of the service indicates.
+    /// Records for load shedding whether the response shows that the service is overloaded.
     pub(super) fn answered<B, E>(&self, answered: &Result<Response<B>, E>) {
         self.in_flight.answered(|| self.charge.limiter().now(), outcome(answered));
     }
@@ -275,7 +278,8 @@ impl<S: Store + 'static> Admitted<S> {
     }
 }
 
-/// Returns the load that a response indicates.
+/// Returns whether a response shows that the service is overloaded: the statuses 502, 503 and 504,
+/// and errors of the service.
 fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     let overloaded =
         [StatusCode::BAD_GATEWAY, StatusCode::SERVICE_UNAVAILABLE, StatusCode::GATEWAY_TIMEOUT];
@@ -285,7 +289,8 @@ fn outcome<B, E>(answered: &Result<Response<B>, E>) -> SampleOutcome {
     }
 }
 
-/// Returns how a response affects the charges of its request.
+/// Returns the effect of a response on the charges of its request: whether charges are kept or
+/// refunded.
 fn settlement<B>(decision: &Decision, response: &Response<B>) -> Settlement {
     if response.extensions().get::<RequestIncomplete>().is_some() {
         return Settlement::Charged;

@@ -15,7 +15,8 @@ use crate::decision::Decision;
 use crate::hash_key::HashKey;
 
 impl Tracer {
-    /// Records which limits were evaluated for which subjects, and their statuses.
+    /// Records in the current span which limits were evaluated for which subjects, and their
+    /// statuses.
     pub(crate) fn evaluated(
         &self,
         key: &HashKey,
@@ -39,7 +40,8 @@ impl Tracer {
         }
     }
 
-    /// Records the decision, and the version of the policy that made the decision.
+    /// Records in the current span the decision, and the version of the policy that made the
+    /// decision.
     pub(crate) fn on_decision(&self, decision: &Decision) {
         if !self.is_on() || !is_recording() {
             return;

@@ -17,7 +17,7 @@ pub(super) const TRACESTATE: &str = "tracestate";
 /// The length of `traceparent` in the supported version.
 const LENGTH: usize = 55;
 
-/// The parent that a request names.
+/// The parent span that the header fields of a request name.
 #[derive(Debug, PartialEq)]
 pub(super) struct Parent {
     pub(super) context: SpanContext,
@@ -26,7 +26,8 @@ pub(super) struct Parent {
 }
 
 impl Parent {
-    /// Returns the parent that a request names. If a request names two parents, both are ignored.
+    /// Returns the parent span that the header fields of a request name. Returns `None` if there is
+    /// no valid parent, or if the request names two parents.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let mut named = headers.get_all(TRACEPARENT).iter();
         let (first, second) = (named.next()?, named.next());

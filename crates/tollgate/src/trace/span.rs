@@ -31,7 +31,7 @@ impl fmt::Debug for RequestTrace {
     }
 }
 
-/// Whether the current span is recorded.
+/// Returns whether the current span is recorded.
 #[must_use]
 pub fn is_recording() -> bool {
     Context::map_current(|context| recording(context).is_some())
@@ -42,7 +42,7 @@ pub fn record(name: &'static str, value: impl Into<Value>) {
     with_recording(|span| span.set_attribute(KeyValue::new(name, value)));
 }
 
-/// Marks the current span as failed, with the reason.
+/// Marks the current span as failed. `why` is the reason that the span records.
 pub fn record_failure(why: impl Into<Cow<'static, str>>) {
     with_recording(|span| span.set_status(Status::error(why)));
 }
@@ -76,8 +76,8 @@ pub fn instrument<F: Future>(work: F) -> InSpan<F> {
     InSpan { span: current, work }
 }
 
-/// Writes the current span into the `headers` of a request. Without a trace the headers stay
-/// unchanged.
+/// Writes the current span into the `headers` of a request as the parent of the receiver's span.
+/// Without a trace the headers stay unchanged.
 pub fn inject(headers: &mut HeaderMap) {
     Context::map_current(|context| inject_from(context, headers));
 }
@@ -102,7 +102,7 @@ fn with_recording(tell: impl FnOnce(&SpanRef<'_>)) {
     Context::map_current(|context| recording(context).as_ref().map(tell));
 }
 
-/// A span that was opened, or no span if there is no trace.
+/// A span that was opened for a request or a call, or no span if there is no trace.
 #[derive(Debug, Default)]
 #[must_use = "a span is of the work that runs within it"]
 pub struct OpenSpan(Option<Box<SpanWork>>);
@@ -122,8 +122,8 @@ impl OpenSpan {
         Self(Some(Box::new(SpanWork { context: parent.with_span(span), ends })))
     }
 
-    /// Writes this span into the `headers` of a request. If this span is not recorded, writes the
-    /// [current](inject) span instead.
+    /// Writes this span into the `headers` of a request as the parent of the receiver's span. If
+    /// this span is not recorded, writes the [current](inject) span instead.
     pub fn inject(&self, headers: &mut HeaderMap) {
         match &self.0 {
             Some(span) => inject_from(&span.context, headers),

@@ -29,7 +29,7 @@ impl Tracer {
         Self(Some(Arc::new(BoxedTracer::new(Box::new(tracer)))))
     }
 
-    /// Whether tracing is on.
+    /// Returns whether tracing is on.
     #[must_use]
     pub const fn is_on(&self) -> bool {
         self.0.is_some()

@@ -38,7 +38,8 @@ fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     top.evaluated(&planned, &evaluation);
 }
 
-/// Each limit with its subjects, and the units and the error of each subject.
+/// A ranking as plain values: each limit with its subjects, and the units and the error of each
+/// subject.
 type Told = Vec<(String, Vec<(String, u64, u64)>)>;
 
 fn ranked(top: &Top, by: RankBy, now: Timestamp) -> Told {

@@ -1,4 +1,4 @@
-//! Additive increase, multiplicative decrease.
+//! A bound on requests in flight with additive increase and multiplicative decrease.
 
 use std::num::NonZeroU32;
 
@@ -28,13 +28,15 @@ const BACKOFF: u64 = 900;
 const UNIT: u64 = 1_000;
 
 impl Aimd {
-    /// Creates a bound of `at` requests.
+    /// Creates a bound of `at` requests. A response that takes longer than `timeout` shrinks the
+    /// bound.
     #[must_use]
     pub fn new(at: NonZeroU32, timeout: Millis) -> Self {
         Self { bound: u64::from(at.get()) * UNIT, timeout, lessened_at: None }
     }
 
-    /// Records a response. The bound stays between `min` and `max`.
+    /// Updates the bound by one response that arrived at `now`. The bound stays between `min` and
+    /// `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         let is_late = sample.micros / 1_000 > self.timeout.get();
         if is_late || sample.outcome == SampleOutcome::Overloaded {
@@ -54,7 +56,7 @@ impl Aimd {
         }
     }
 
-    /// The bound, in whole requests.
+    /// Returns the bound, in whole requests.
     #[must_use]
     pub fn get(&self) -> u32 {
         u32::try_from(self.bound / UNIT).unwrap_or(u32::MAX)

@@ -37,13 +37,14 @@ const WARM_UP: u64 = 10;
 /// The fewest responses in a window that is evaluated.
 const LEAST_SAMPLES: u64 = 10;
 
-/// The queue that is tolerated, in thousandths of a request.
+/// The number of requests that is added to each newly computed bound, in thousandths of a request.
+/// The addition lets the bound grow, and tolerates a queue of this length.
 const QUEUE: u64 = 4_000;
 
 /// The tolerated ratio of the short-term latency to the long-term latency, in thousandths.
 const TOLERANCE: u64 = 1_500;
 
-/// The share of the new bound in the smoothed bound, in thousandths.
+/// The weight of the newly computed bound when it is averaged with the old bound, in thousandths.
 const SMOOTHING: u64 = 200;
 
 /// The longest latency that is measured: one hour. A longer latency counts as one hour, which keeps
@@ -69,7 +70,8 @@ impl Gradient {
         Self { bound, long: 0, windows: 0, window: Window::default() }
     }
 
-    /// Records a response. The bound stays between `min` and `max`.
+    /// Updates the bound by one response that arrived at `now`. The bound stays between `min` and
+    /// `max`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample, min: NonZeroU32, max: NonZeroU32) {
         if sample.outcome == SampleOutcome::Overloaded {
             return;
@@ -90,7 +92,8 @@ impl Gradient {
         self.bound = self.bound.min(u64::from(max.get()) * UNIT).max(u64::from(min.get()) * UNIT);
     }
 
-    /// Updates the bound by a window whose mean latency is `short` thousandths of a microsecond.
+    /// Updates the bound at the end of a window. `short` is the mean latency of the window in
+    /// thousandths of a microsecond, and `in_flight` is the number of requests in flight.
     fn follow(&mut self, short: u64, in_flight: u32) {
         self.lengthen(short);
         if u64::from(in_flight) * 2 * UNIT < self.bound {
@@ -101,7 +104,7 @@ impl Gradient {
         self.bound = (self.bound * (1_000 - SMOOTHING) + bound * SMOOTHING) / 1_000;
     }
 
-    /// Adds a window to the long-term latency.
+    /// Adds the mean latency `short` of a window to the long-term latency.
     fn lengthen(&mut self, short: u64) {
         if self.windows < WARM_UP {
             self.long = (self.long * self.windows + short) / (self.windows + 1);
@@ -115,7 +118,7 @@ impl Gradient {
         }
     }
 
-    /// The bound, in whole requests.
+    /// Returns the bound, in whole requests.
     #[must_use]
     pub fn get(&self) -> u32 {
         u32::try_from(self.bound / UNIT).unwrap_or(u32::MAX)

@@ -29,7 +29,7 @@ enum Algorithm {
     Aimd(Aimd),
 }
 
-/// One response of the service.
+/// One response of the service, as an adaptive bound observes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
     /// The time until the response began, in microseconds.
@@ -37,7 +37,7 @@ pub struct Sample {
     /// The number of requests in flight when the answered request was admitted, including the
     /// answered request.
     pub in_flight: u32,
-    /// Whether the service was overloaded.
+    /// Whether the response shows that the service was overloaded.
     pub outcome: SampleOutcome,
 }
 
@@ -51,7 +51,7 @@ pub enum SampleOutcome {
 }
 
 impl Adaptive {
-    /// Creates a bound at its minimum.
+    /// Creates a bound that starts at its minimum.
     #[must_use]
     pub fn new(bound: AdaptiveBound) -> Self {
         let algorithm = match bound.algorithm {
@@ -61,7 +61,7 @@ impl Adaptive {
         Self { bound, algorithm }
     }
 
-    /// Records a response that arrived at `now`.
+    /// Updates the bound by a response that arrived at `now`.
     pub fn observe(&mut self, now: Timestamp, sample: Sample) {
         let (min, max) = (self.bound.min, self.bound.max);
         match &mut self.algorithm {

@@ -3,7 +3,8 @@
 
 use super::shares::{Places, Shares};
 
-/// The bounds of a [`Memory`](super::Memory) store. The store never exceeds either bound.
+/// The bounds of a [`Memory`](super::Memory) store. The store drops entries or refuses charges
+/// before its entries exceed a bound.
 ///
 /// ```
 /// use tollgate::store::memory::Bounds;
@@ -16,8 +17,8 @@ pub struct Bounds {
     /// The most entries. The store has one entry for each limit and subject in use, and one for
     /// each refund that it remembers because the same refund may arrive again.
     pub max_entries: usize,
-    /// The most bytes allocated for entries. While the table of a shard grows, its old slots are
-    /// allocated briefly in addition.
+    /// The most bytes allocated for entries. Only while the table of a shard grows, the store
+    /// briefly uses more: the table's old slots are still allocated.
     pub max_bytes: usize,
 }
 
@@ -28,9 +29,9 @@ impl Default for Bounds {
     }
 }
 
-/// The minimum entries and bytes of a shard. A hash spreads subjects over shards at random, and a
-/// small number of subjects is spread unevenly. A store with fewer entries therefore has fewer
-/// shards.
+/// The minimum number of entries of a shard, and the minimum number of its bytes. A hash spreads
+/// subjects over shards at random, and a small number of subjects is spread unevenly. A small store
+/// therefore has few shards.
 const SHARD_ENTRIES: usize = 2_048;
 const SHARD_BYTES: usize = 64 * 1024;
 
@@ -62,9 +63,9 @@ const COUNTERS_OF: usize = 8;
 /// bytes, each limit gets fewer overflow counters.
 const LEAST_LIMITS: usize = 16;
 
-/// The largest state of one subject that always fits in an otherwise empty store has 1/`STATE_OF`
-/// of `max_bytes`. The number takes into account that a list grows by a half, and that one limit
-/// takes at most half of the pool of bytes for large states.
+/// The divisor of `max_bytes` that gives the size of the largest state that always fits in an
+/// otherwise empty store. The divisor takes into account that a list grows by a half, and that one
+/// limit takes at most half of the pool of bytes for large states.
 const STATE_OF: usize = 32;
 
 /// The bounds of one shard: its part of [`Bounds`].
@@ -99,7 +100,7 @@ impl Bounds {
         self.max_bytes / STATE_OF
     }
 
-    /// Returns the number of shards that share these bounds.
+    /// Returns the number of shards into which a store with these bounds is divided.
     pub(super) fn shards(self) -> usize {
         let most = (self.max_entries / SHARD_ENTRIES).min(self.max_bytes / SHARD_BYTES);
         let wanted = (self.max_entries / MAX_SHARD_ENTRIES).clamp(ENOUGH_SHARDS, MAX_SHARDS);
@@ -123,8 +124,9 @@ impl Bounds {
     }
 }
 
-/// Returns the number of limits with overflow counters, and of overflow counters of each limit, for
-/// each of `shards` shards. These counters use at most `bytes` in a shard.
+/// Divides the bytes for overflow counters in a store of `shards` shards. Returns how many limits
+/// have overflow counters in each shard, and how many counters each of these limits has there. The
+/// counters of a shard use at most `bytes`.
 fn places(bytes: usize, shards: usize) -> Places {
     let wanted = OVERFLOW_COUNTERS.div_ceil(shards);
     let mut counters = wanted;

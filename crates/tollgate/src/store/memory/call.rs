@@ -49,7 +49,7 @@ impl<'a> Locked<'a> {
 }
 
 /// The planned changes of a call's entries, one for each charge. An element is `None` if the charge
-/// changes more than its entry.
+/// does not fit, or is not decided by its entry alone.
 type Plan = SmallVec<[Option<InPlace>; INLINE]>;
 
 /// Applies the operations of all `targets` atomically.
@@ -119,8 +119,9 @@ fn apply_locked(
     if locked.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store }
 }
 
-/// Returns the change of the entry for each charge. An element is `None` if the charge does not fit
-/// or changes more than its entry. Does not apply the changes.
+/// Returns the change of the entry for each charge, and does not apply the changes. An element is
+/// `None` if the charge does not fit, changes more than its entry, or has the same entry as another
+/// charge of the call.
 fn plan_in_place(locked: &mut Locked<'_>, now: Timestamp, targets: &[Target<'_>]) -> Plan {
     let planned = |target: &Target<'_>| {
         // If two charges have the same entry, the second depends on the first, so neither is
@@ -161,7 +162,8 @@ impl Shard {
     }
 }
 
-/// Returns whether a charge of the call has no room in an entry or in an overflow counter.
+/// Returns whether at least one charge of the call found no room, neither in an entry nor in an
+/// overflow counter. `seats` states where each of `targets` is counted.
 fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     let lacks = |(target, seat): (&Target<'_>, &Seat)| {
         *seat == Seat::Nowhere && target.charge.operation.as_charge().is_some()
@@ -169,7 +171,8 @@ fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
     targets.iter().zip(seats).any(lacks)
 }
 
-/// Reserves room for everything that the call adds, before the call changes anything.
+/// Finds where each target is counted, and reserves the room that it needs there, before the call
+/// changes anything. The result has one [`Seat`] for each target.
 fn find_seats(
     locked: &mut Locked<'_>,
     now: Timestamp,

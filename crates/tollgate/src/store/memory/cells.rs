@@ -93,7 +93,7 @@ impl Cells {
         is_ready.then(|| bytes_of(&self.spare))
     }
 
-    /// Makes room for `more` states.
+    /// Allocates memory for `more` additional states in the list.
     pub(super) fn reserve(&mut self, more: usize) {
         let capacity = self.capacity_with(more);
         self.cells.reserve_exact(capacity - self.cells.len());
@@ -104,7 +104,8 @@ impl Cells {
         self.cells.get(index).map(|(_, cell)| cell)
     }
 
-    /// Adds the state of `owner`. Returns its index.
+    /// Adds `cell`, the state of the entry `owner`, and returns its index. `bucket` is the bucket
+    /// of the state's limit in the pool.
     pub(super) fn push(&mut self, bucket: u8, owner: Fingerprint, cell: Cell) -> usize {
         self.reserve(1);
         self.charge(bucket, heap_of(&cell));
@@ -112,7 +113,8 @@ impl Cells {
         self.cells.len() - 1
     }
 
-    /// Takes the state at `index` out until [`Self::put_back`] is called.
+    /// Takes the state at `index` out until [`Self::put_back`] is called. `bucket` is the bucket of
+    /// the state's limit in the pool.
     pub(super) fn lend(&mut self, bucket: u8, index: usize) -> Option<Cell> {
         let cell = std::mem::replace(&mut self.cells.get_mut(index)?.1, TAKEN);
         self.release(bucket, heap_of(&cell));
@@ -142,7 +144,8 @@ impl Cells {
         self.cells.get(index).map(|(owner, _)| *owner)
     }
 
-    /// Accounts for `bytes` that a state has allocated.
+    /// Counts the `bytes` that a state has allocated: in the pool if they are more than [`LARGE`],
+    /// and otherwise in the bytes of the shard.
     fn charge(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled += bytes;
@@ -152,7 +155,7 @@ impl Cells {
         }
     }
 
-    /// Undoes [`Self::charge`].
+    /// Stops counting the `bytes` that [`Self::charge`] counted, because a state has freed them.
     fn release(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled -= bytes;
@@ -183,9 +186,9 @@ impl Cells {
     }
 }
 
-/// Returns an empty state with room for exactly one charge, for algorithms whose state is a list.
-/// An empty state is equivalent to no state. Most subjects that occur only once keep a state of
-/// this size.
+/// Returns an empty state with room for exactly one charge, or `None` if the states of `limit` are
+/// not lists. An empty state is equivalent to no state. Most subjects that occur only once keep a
+/// state of this size.
 pub(super) fn seed(limit: &Limit) -> Option<Cell> {
     match limit.algorithm() {
         Algorithm::SlidingWindow(_) => {

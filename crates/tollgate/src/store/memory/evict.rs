@@ -57,8 +57,8 @@ impl Shard {
         self.shrink();
     }
 
-    /// Removes the entries that have expired for every caller, except the entries for which
-    /// `pinned` returns true. Returns the number of removed entries.
+    /// Removes the entries that have expired for every caller, except the entries that `pinned`
+    /// selects by their keys. Returns the number of removed entries.
     pub(super) fn drop_over_for_all(
         &mut self,
         now: Timestamp,
@@ -67,8 +67,8 @@ impl Shard {
         self.drop_expired(now, DEFAULT_SKEW_MAX, pinned)
     }
 
-    /// Removes the entries that expired at least `time` ago, except the entries for which `pinned`
-    /// returns true. Returns the number of removed entries.
+    /// Removes the entries that expired at least `time` ago, except the entries that `pinned`
+    /// selects by their keys. Returns the number of removed entries.
     pub(super) fn drop_expired(
         &mut self,
         now: Timestamp,
@@ -100,9 +100,10 @@ impl Shard {
         dropped
     }
 
-    /// Drops entries to make room for a new subject of the limit in `share`. Drops expired entries
-    /// if there are any. Otherwise drops entries with the least usage, of the limit that uses the
-    /// most room. Returns whether any entry was dropped.
+    /// Drops entries to make room for a new subject of the limit in `share`, because the shard
+    /// lacks the resource `short`. Drops expired entries if there are any. Otherwise drops entries
+    /// with the least usage of one limit, first of the limit that uses most of `short`. Keeps the
+    /// entries that `pinned` selects by their keys. Returns whether any entry was dropped.
     ///
     /// A limit that already has its guaranteed number of entries cannot displace subjects that have
     /// used up another limit. Dropping the entry of such a subject raises an overflow counter of
@@ -139,8 +140,9 @@ impl Shard {
 
     /// Drops a sixteenth of the entries of `victim` that have this `retention`, at least one entry:
     /// those with the least usage. Among entries with the same usage, drops the entries that end
-    /// first. Returns the number of dropped entries. Raises the ceiling of the overflow counter of
-    /// each dropped entry to at least the usage of the entry.
+    /// first. Keeps the entries that `pinned` selects by their keys. Returns the number of dropped
+    /// entries. Raises the ceiling of the overflow counter of each dropped entry to at least the
+    /// usage of the entry.
     fn evict(
         &mut self,
         now: Timestamp,

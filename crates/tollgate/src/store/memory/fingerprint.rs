@@ -83,7 +83,7 @@ struct KeyedHash {
 }
 
 impl KeyedHash {
-    /// Creates a fingerprinter with keys from `random`.
+    /// Creates a keyed hash with keys from `random`.
     fn new(mut random: impl FnMut() -> u64) -> Self {
         let mut seeds = || (random(), SharedSeed::from_u64(random()));
         Self { place: seeds(), rest: seeds() }
@@ -129,7 +129,8 @@ impl Fingerprinter {
     }
 
     /// Returns the hash of the subject that consists of the unhashed value `key` under the name
-    /// [`KEY_DIMENSION`]. The result equals [`subject`](Self::subject) for this subject.
+    /// [`KEY_DIMENSION`]. The hash equals the hash that [`subject`](Self::subject) returns for this
+    /// subject.
     #[inline]
     pub(super) fn key(&self, key: &[u8]) -> SubjectHash {
         self.keys.hash(&[key])

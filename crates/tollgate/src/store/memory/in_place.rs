@@ -9,11 +9,11 @@ use super::packed::{Content, Packed, Retention};
 use super::shard::{Shard, retention};
 use super::target::{CallOutcome, Target, counts};
 
-/// A planned charge that fits, with its state in the entry of the table.
+/// The result of charging a state that is in the entry of the table: the reading and the new entry.
 #[derive(Clone, Copy)]
 pub(super) struct InPlace {
     pub(super) reading: Reading,
-    /// The entry after the charge.
+    /// The entry after the charge. A refused charge can change the entry too.
     pub(super) after: Packed,
 }
 
@@ -60,7 +60,8 @@ impl Shard {
         planned.reading
     }
 
-    /// Records that a charge with this `reading` replaced the entry `before` by `after`.
+    /// Updates the counts of the shard after a charge with this `reading` replaced the entry
+    /// `before` by the entry `after`.
     #[inline]
     pub(super) fn turn(&mut self, before: Packed, after: Packed, reading: &Reading) {
         self.shares.turn(before.share(), before.retention(), after.retention());
@@ -70,8 +71,9 @@ impl Shard {
     }
 }
 
-/// Charges `cost` to the state in the entry `packed`. Returns `None` if the entry does not contain
-/// a state of `limit`.
+/// Computes the charge of `cost` on the state in the entry `packed`. Returns the reading and the
+/// entry after the charge, and stores nothing. Returns `None` if the entry does not contain a state
+/// of `limit`.
 #[inline(always)]
 pub(super) fn charged(
     packed: Packed,

@@ -12,8 +12,9 @@
 //! - **Never beyond a quota.** A full shard can drop no entry if all of its entries are at their
 //!   limit or have units in flight. The store then counts a subject without an entry in an overflow
 //!   counter, which the subject shares with other subjects of the limit ([`OVERFLOW_COUNTERS`] for
-//!   each limit). The source of the answer is [`Source::Overflow`](tollgate_core::DecisionSource).
-//!   A client that fills the store gains no request beyond a limit.
+//!   each limit). The source of the answer is
+//!   [`DecisionSource::Overflow`](tollgate_core::DecisionSource). A client that fills the store
+//!   gains no request beyond a limit.
 //! - **Shared fairly.** Each limit is guaranteed [`Bounds::guaranteed_entries`]. A limit that
 //!   exceeds its own guarantee cannot use the guaranteed entries of another limit. Permits,
 //!   reservations and remembered refunds are never dropped to make room, and take at most half of a
@@ -107,7 +108,7 @@ pub struct Memory {
 struct Padded(Mutex<Shard>);
 
 impl Memory {
-    /// Creates an empty store that never exceeds `bounds`.
+    /// Creates an empty store with the bounds `bounds`.
     ///
     /// ```
     /// use tollgate::store::memory::{Bounds, Memory};
@@ -199,7 +200,7 @@ impl Memory {
         stats
     }
 
-    /// Applies a call with one charge, the most frequent call. The result is the same as with
+    /// Applies a call with one charge, the most frequent call. Returns the same readings as
     /// [`call::apply`].
     #[inline]
     fn apply_one(&self, now: Timestamp, charge: &Charge<'_>) -> Readings {

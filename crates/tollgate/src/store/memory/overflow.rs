@@ -38,7 +38,7 @@ impl Ceiling {
         self.until = self.until.max(other.until);
     }
 
-    /// Returns the units that are still used at `now`, at most.
+    /// Returns an upper bound of the units that are still used at `now`.
     fn used_at(self, limit: &Limit, now: Timestamp) -> u64 {
         if self.until <= now {
             return 0;
@@ -100,7 +100,8 @@ impl Counter {
         charged_until(limit, used, until, now).map(Cow::Owned)
     }
 
-    /// Returns the reading of `operation` for a subject of this counter. Changes nothing.
+    /// Returns the reading that a subject of this counter receives for `operation`. Changes
+    /// nothing.
     pub(super) fn judge(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
         let bound = self.bound(limit, now);
         let reading = assess_operation(bound.as_deref(), limit, operation, now);
@@ -122,7 +123,7 @@ impl Counter {
         }
     }
 
-    /// Stores the cell that results from a decision.
+    /// Stores `cell`, the state after a decision, and the time at which this state expires.
     pub(super) fn keep(&mut self, cell: Option<Cell>, limit: &Limit) {
         self.cell_over_at = cell.as_ref().map_or(Timestamp::EPOCH, |cell| expires_at(cell, limit));
         self.cell = cell.filter(|_| self.cell_over_at > Timestamp::EPOCH);
@@ -143,8 +144,8 @@ fn charged_until(limit: &Limit, units: u64, until: Timestamp, now: Timestamp) ->
     charged_at(at.min(now.after(limit.skew_tolerance())))
 }
 
-/// Returns the reading of a charge for which neither an entry nor an overflow counter has room. The
-/// charge is refused, with a time to retry.
+/// Returns the reading of a charge that is refused because neither an entry nor an overflow counter
+/// has room for it. `reading` is the reading that the charge would have without this refusal.
 pub(super) fn no_room(limit: &Limit, cost: Cost, reading: Reading, now: Timestamp) -> Reading {
     let ready_at = now.after(super::RETRY_WITHOUT_ROOM).max(match reading.admission {
         Admission::At(moment) => moment,

@@ -72,7 +72,8 @@ const REFUNDED: NonZeroU64 = tag(4);
 const PINNED: NonZeroU64 = tag(5);
 const TAG: u64 = !0 << TAG_SHIFT;
 
-/// Returns the bits of the tag `number`. No tag is zero, so no `head` is zero.
+/// Returns the bits of `head` that contain the tag `number`, which states the type of the entry. No
+/// tag is zero, so no `head` is zero.
 const fn tag(number: u64) -> NonZeroU64 {
     NonZeroU64::new(number << TAG_SHIFT).unwrap()
 }
@@ -146,15 +147,14 @@ impl Packed {
         }
     }
 
-    /// Returns the time at which the entry expires. The result is never too early. For a token
-    /// bucket, the result is too late by at most a sixteenth of the time that the bucket takes to
-    /// fill.
+    /// Returns the time at which the entry expires, which is never too early. For a token bucket,
+    /// the time is too late by at most a sixteenth of the time that the bucket takes to fill.
     pub(super) fn expires_at(self) -> Timestamp {
         let moment = Timestamp::from_millis(self.tail & MAX_EXACT);
         moment.after(self.lifetime())
     }
 
-    /// Returns whether the entry may be dropped to make room.
+    /// Returns whether the entry may be dropped to make room, and in which cases.
     #[inline]
     pub(super) fn retention(self) -> Retention {
         match self.head.get() & TAG {
@@ -176,7 +176,7 @@ impl Packed {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
-    /// Returns the time between the time in `tail` and the expiry of the entry. The result is zero
+    /// Returns the time from the time in `tail` to the expiry of the entry. This time is zero
     /// unless the entry is a token bucket.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);

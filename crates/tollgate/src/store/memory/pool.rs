@@ -51,13 +51,14 @@ impl Pool {
         true
     }
 
-    /// Allocates `bytes` that were reserved before, so the allocation cannot fail.
+    /// Counts `bytes` of the limits in `bucket` as used, without a check. The caller has reserved
+    /// these bytes before.
     pub(super) fn take(&self, bucket: u8, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Returns `bytes` of the limits in `bucket` to the pool.
+    /// Puts `bytes` that the limits in `bucket` used back into the pool.
     pub(super) fn release(&self, bucket: u8, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_sub(bytes, Ordering::Relaxed);

@@ -9,8 +9,8 @@ use super::shard::{Shard, retention};
 use super::target::{Growth, Target, is_concurrency, remembered_until};
 
 impl Shard {
-    /// Refunds a charge unless the same charge was refunded before. Remembers the refund if the
-    /// same refund may arrive again.
+    /// Refunds the charge at the position `mark`, unless the same charge was refunded before.
+    /// Remembers the refund if the same refund may arrive again.
     pub(super) fn refund(
         &mut self,
         now: Timestamp,

@@ -14,7 +14,8 @@ type Slots = Table<Packed>;
 
 impl Shard {
     /// Reserves `room` for the limit in `share` until [`Self::release_room`]. Drops entries if
-    /// necessary, except entries that the call uses. Returns whether the room was reserved.
+    /// necessary, except the entries that `exempt` selects by their keys, because the call uses
+    /// them. Returns whether the room was reserved.
     pub(super) fn reserve_room(
         &mut self,
         now: Timestamp,
@@ -73,8 +74,9 @@ impl Shard {
         Slots::bytes(self.table.capacity()) + self.cells.bytes() + self.shares.bytes() + pooled
     }
 
-    /// Grows the table for `wanted` if `wanted` fits within the bounds. Otherwise returns the
-    /// resource that is used up.
+    /// Checks whether the shard has room for `wanted` within its bounds, and grows the table if
+    /// necessary. If there is no room, returns the resource that is used up as an error. Keeps the
+    /// entries that `exempt` selects by their keys.
     fn fits(
         &mut self,
         now: Timestamp,

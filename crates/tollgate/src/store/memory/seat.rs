@@ -174,7 +174,7 @@ impl Shard {
 }
 
 /// Applies `operation` to the cell of `counter`. Returns the bytes that the cell had allocated
-/// before the operation, and the reading.
+/// before the operation, and the reading after it.
 fn redeem(
     counter: &mut Counter,
     target: &Target<'_>,

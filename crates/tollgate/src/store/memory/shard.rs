@@ -77,8 +77,8 @@ impl Shard {
         }
     }
 
-    /// Returns whether the call can be admitted as far as `target` is concerned: `target` is a
-    /// charge that fits, or an operation other than a charge.
+    /// Returns whether `target` does not prevent the admission of its call: `target` is a charge
+    /// that fits, or an operation other than a charge.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
             || self.look(now, target).admission == Admission::Now
@@ -233,8 +233,8 @@ impl Shard {
         )
     }
 
-    /// Returns the reading of a charge that is not counted. If the subject's limit refused the
-    /// charge, marks the subject's entry as an entry with a used-up limit.
+    /// Returns the reading of a charge that the call does not count. If the limit itself refused
+    /// this charge, marks the subject's entry as [`Retention::AtLimit`].
     pub(super) fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
         let reading = self.look(now, target);
         let refused = reading.admission != Admission::Now && reading.found == StoredState::Present;
@@ -252,6 +252,7 @@ impl Shard {
     }
 
     /// Passes the state of `target` to `decide`, and stores the state that `decide` returns.
+    /// `growth` states how the memory of a list changes.
     pub(super) fn step(
         &mut self,
         target: &Target<'_>,
@@ -405,7 +406,7 @@ pub(super) fn retention(
     }
 }
 
-/// Returns the [`retention`] of a state if its limit is used up.
+/// Returns the [`retention`] of a state that has no units of its limit left.
 fn tenure_at_limit(cell: Option<&Cell>) -> Retention {
     if is_pinned(cell) { Retention::Pinned } else { Retention::AtLimit }
 }

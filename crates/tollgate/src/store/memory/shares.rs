@@ -96,7 +96,8 @@ impl LocalShare {
         }
     }
 
-    /// Returns the usage of the entries that may be dropped to make room for other limits.
+    /// Returns the entries or bytes that this share frees if all of its entries that may be dropped
+    /// are dropped. `resource` selects entries or bytes.
     const fn reclaimable(&self, resource: Resource) -> usize {
         self.evictable.of(resource) + self.at_limit.of(resource)
     }
@@ -222,8 +223,8 @@ impl Shares {
     }
 
     /// Returns whether `share` may add `more` entries and bytes that are never dropped, in a shard
-    /// with the bounds `most`. At most half of the shard may be used in this way, and no limit may
-    /// use more of this half than remains free.
+    /// with the bounds `most`. Such entries may use at most half of the shard, and no limit may use
+    /// more of this half than remains free.
     pub(super) fn may_pin(&self, share: u8, more: Usage, most: Usage) -> bool {
         let own = &self.shares[usize::from(share)].pinned;
         let fits = |resource| {
@@ -235,7 +236,8 @@ impl Shares {
         fits(Resource::Entries) && fits(Resource::Bytes)
     }
 
-    /// Returns the share with the largest usage of `resource` by entries that may be dropped.
+    /// Returns the share that uses most of `resource` with entries that may be dropped. Returns
+    /// `None` if no share has such entries.
     pub(super) fn largest(&self, resource: Resource) -> Option<u8> {
         let shares = self.shares.iter().enumerate().skip(1);
         let (index, share) = shares.max_by_key(|(_, share)| share.reclaimable(resource))?;
@@ -312,8 +314,8 @@ pub(super) fn heap_of_counted(cell: &Cell) -> usize {
     heap_of(cell)
 }
 
-/// Returns the part of `most` entries or bytes of a shard that each of `limits` limits is
-/// guaranteed.
+/// Returns the number of entries or bytes that each of `limits` limits is guaranteed in a shard
+/// with the bound `most`.
 pub(super) const fn guaranteed(most: usize, limits: usize) -> usize {
     most / 2 / if limits == 0 { 1 } else { limits }
 }

@@ -1,4 +1,4 @@
-//! Statistics of the store.
+//! Statistics of the memory store.
 
 use super::shard::Shard;
 
@@ -42,7 +42,7 @@ pub struct LimitStats {
 }
 
 impl Stats {
-    /// Adds the entries and the counts of `shard` to these statistics.
+    /// Adds the current entries and the counts of `shard` to the sums of the store.
     pub(super) fn add(&mut self, shard: &Shard) {
         self.entries += shard.table.len();
         self.refunds += shard.counts.refunds;

@@ -64,8 +64,8 @@ pub(super) const fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns whether a charge with this `cost` changes the stored state, in a call with this
-/// `outcome`.
+/// Returns whether a charge of `cost` on `limit` changes the stored state if its call has this
+/// `outcome`. In a refused call, only limits that count refused requests are charged.
 pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     let is_counted = outcome == CallOutcome::Admitted || limit.refusals() == Refusals::Counted;
     cost != Cost::PEEK && is_counted

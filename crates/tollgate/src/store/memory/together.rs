@@ -61,8 +61,10 @@ impl Shard {
         true
     }
 
-    /// Returns the change of `target` and its reading. For a first permit, the reading is a
-    /// placeholder.
+    /// Returns the change of `target` and its reading. `changes` are the changes of the call's
+    /// earlier charges. For a first permit, the reading is a placeholder. Returns `None` if
+    /// `target` is not a charge that fits, or needs more than one entry that no earlier charge
+    /// changes.
     #[inline(always)]
     fn change_of(
         &self,

@@ -25,8 +25,9 @@ pub(super) use watch::{is_json, value_at};
 
 /// The reservation of a request while the request runs. The reservation is extended repeatedly and
 /// settled once: at the end of the response body, when the body breaks off, when the client
-/// disconnects or when the service fails. Each meter settles the cost that the response has
-/// reported until that time. If a meter has no reported cost, the reserved amount is charged.
+/// disconnects or when the service fails. The settlement uses the costs that the response has
+/// reported until then. If the response has not reported the cost of a meter, the amount that was
+/// reserved for this meter is charged.
 pub(super) struct Metering {
     watch: Option<Watch>,
     /// The task that extends the reservation. `None` outside of a runtime, where the reservation
@@ -34,8 +35,7 @@ pub(super) struct Metering {
     holding: Option<AbortHandle>,
     settle: Option<Box<dyn FnOnce(Cost) + Send + Sync>>,
     reserved: Arc<Receipt>,
-    /// Whether the response keeps or refunds the charges. Until the response is known, the charges
-    /// remain.
+    /// The effect of the response on the charges. Until the response is known, all charges remain.
     settlement: Settlement,
 }
 
@@ -88,13 +88,13 @@ impl Metering {
         self.watch.as_ref().is_some_and(Watch::reads_body)
     }
 
-    /// Returns whether `settlement` releases the whole reservation.
+    /// Returns whether a response with the effect `settlement` makes the whole reservation free.
     pub(super) fn is_free(&self, settlement: Settlement) -> bool {
         self.reserved.is_free(settlement)
     }
 
-    /// Reads the header fields of the response. Records `settlement`, which determines whether the
-    /// charges remain.
+    /// Reads the header fields of the response, and records the effect `settlement` of the response
+    /// on the charges.
     pub(super) fn answered(&mut self, settlement: Settlement, headers: &HeaderMap) {
         self.settlement = settlement;
         if let Some(watch) = &mut self.watch {

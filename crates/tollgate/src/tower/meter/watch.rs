@@ -84,7 +84,8 @@ impl Watch {
         }
     }
 
-    /// Returns the cost that `meter` has read from a response that has taken `time` so far.
+    /// Returns the cost that `meter` has read from a response that has taken `time` so far. Returns
+    /// `None` if the response has not reported the cost of this meter yet.
     pub(super) fn cost(&self, meter: &Meter, time: Millis) -> Option<Cost> {
         let told = || self.readings.iter().find(|reading| *reading.meter == *meter)?.told;
         let size = || meter.of_size(self.bytes?);
