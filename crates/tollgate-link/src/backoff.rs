@@ -7,8 +7,8 @@ use std::time::Duration;
 const PROBE_AFTER: Duration = Duration::from_millis(20);
 const PROBE_AT_LEAST_EVERY: Duration = Duration::from_millis(200);
 
-/// Returns the delay before the next probe. `failed` is the number of the last consecutive failure,
-/// counted from 0.
+/// Returns the delay before the next probe. `failed` is the number of probes that failed one after
+/// the other before the last failed probe: 0 after the first failure.
 ///
 /// The delay doubles up to a bound. The random number `draw` makes the delay shorter or longer by
 /// up to a quarter, so nodes that lost the same server do not all reconnect at the same time.

@@ -48,7 +48,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns the generation of the connection that had closed the circuit last.
+    /// Returns the generation, a number that counts the connections of a link, of the connection
+    /// that had closed the circuit last.
     #[must_use]
     pub const fn generation(self) -> u64 {
         self.generation

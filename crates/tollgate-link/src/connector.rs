@@ -25,8 +25,8 @@ pub trait Connector: Send + 'static {
         health: &Arc<Health>,
     ) -> impl Future<Output = Result<(Self::Connection, Self::Report), Self::Error>> + Send;
 
-    /// Prepares for a new connection. The supervisor calls this method before the first caller can
-    /// use the connection.
+    /// Prepares for the use of a new connection. The supervisor calls this method before the first
+    /// caller can use the connection.
     fn begin(&mut self, connection: &Self::Connection, report: &Self::Report) {
         let _ = (connection, report);
     }
@@ -45,7 +45,8 @@ pub trait Connector: Send + 'static {
     /// Ends the use of `connection`. Callers may still have references to the connection.
     fn end(&mut self, connection: &Self::Connection);
 
-    /// Returns the error that describes `fault`, which a caller reported.
+    /// Returns the error that describes why `connection` can no longer be used. A caller reported
+    /// the reason `fault`.
     fn error(&self, connection: &Self::Connection, fault: Fault) -> Self::Error;
 
     /// Waits for a change after which the link should try to connect at once, without waiting for

@@ -4,7 +4,7 @@ use tokio::sync::watch;
 
 use crate::circuit_breaker::{CircuitBreaker, Progress};
 
-/// The reason why a connection cannot be used further.
+/// The reason why a connection can no longer be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The connection was closed.
@@ -29,8 +29,8 @@ pub(crate) struct FaultReport {
 }
 
 impl Health {
-    /// Creates the `Health` of a server. The circuit opens after `misses` consecutive missed
-    /// deadlines.
+    /// Creates the health of a server that has no connection yet. The circuit opens after `misses`
+    /// consecutive missed deadlines.
     #[must_use]
     pub fn new(misses: u32) -> Self {
         Self { circuit: CircuitBreaker::new(misses), faults: watch::Sender::new(None) }
@@ -42,7 +42,8 @@ impl Health {
         &self.circuit
     }
 
-    /// Reports that the connection `generation` cannot be used further.
+    /// Reports to the supervisor that the connection with the number `generation` can no longer be
+    /// used because of `fault`.
     pub fn report(&self, generation: u64, fault: Fault) {
         self.faults.send_if_modified(|report| {
             let news = report.is_none_or(|known| known.generation < generation);

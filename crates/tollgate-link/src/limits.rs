@@ -35,9 +35,9 @@ impl LinkLimits {
         Self::default().raised_to(deadline)
     }
 
-    /// Returns these limits, with each limit raised as far as decisions with the deadline
-    /// `deadline` need. With shorter time limits, a link would never connect to a server that is as
-    /// slow as the deadline allows, or would drop the connection at the next heartbeat.
+    /// Returns these limits with longer times where decisions with the deadline `deadline` need
+    /// them. With shorter time limits, a link would never connect to a server that is as slow as
+    /// the deadline allows, or would drop the connection at the next heartbeat.
     #[must_use]
     pub fn raised_to(self, deadline: Duration) -> Self {
         Self {
@@ -49,10 +49,10 @@ impl LinkLimits {
         }
     }
 
-    /// Returns the longest time for which nodes still charge a replaced primary after another
-    /// server became primary, provided that the servers report their roles and answer. A primary
-    /// that was frozen and returns accepts charges during this time. These charges are discarded
-    /// later.
+    /// Returns the longest time for which nodes still charge an old primary after another server
+    /// became the primary. The bound holds if the servers answer and report their roles. For
+    /// example, an old primary that was frozen and returns accepts charges during this time. These
+    /// charges are discarded later.
     ///
     /// Each node queries every server of a Redis shard for its role every half heartbeat, over a
     /// connection that may have to be opened first. As soon as a node has received a report that a
@@ -62,8 +62,9 @@ impl LinkLimits {
         self.discovery_period().saturating_add(self.connect.max(self.heartbeat_answer))
     }
 
-    /// Returns the time for which a report of a server or a sentinel about the primary is valid.
-    /// The report stays valid if two queries in a row fail.
+    /// Returns the time for which a report about the primary is valid. A server or a sentinel sends
+    /// this report when a node queries it. The report is valid for so long that two queries in a
+    /// row may fail.
     #[must_use]
     pub fn report_ttl(&self) -> Duration {
         let waits = self.connect.max(self.heartbeat_answer);

@@ -14,8 +14,8 @@ use crate::limits::LinkLimits;
 use crate::phase::Phase;
 use crate::supervisor::Supervisor;
 
-/// A link to a server with one verified connection `C`. The link replaces a lost connection.
-/// Dropping the link closes the connection.
+/// A link to one server. The link keeps a verified connection `C` open, and replaces the connection
+/// when it is lost. `E` is the error of a failed attempt. Dropping the link closes the connection.
 pub struct Link<C, E> {
     phase: watch::Receiver<Phase<C>>,
     health: Arc<Health>,

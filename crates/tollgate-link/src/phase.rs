@@ -5,7 +5,8 @@ use std::sync::Arc;
 /// The state of a link.
 #[derive(Debug)]
 pub enum Phase<C> {
-    /// There is no connection yet. Callers wait for a connection within their deadlines.
+    /// There is no connection, and the first attempt to open one is under way. Callers wait for the
+    /// connection within their deadlines.
     Connecting,
     /// A connection is available.
     Up(Arc<C>),

@@ -33,7 +33,8 @@ thread_local! {
     static SEED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
 }
 
-/// Calls `open`. The endpoints that `open` creates connect through `network`.
+/// Calls `open`, and returns its result. The endpoints that `open` creates connect through
+/// `network`.
 pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T {
     let before = NETWORK.replace(Some(network));
     let opened = open();
