@@ -53,9 +53,9 @@ impl Calendar {
         Seconds { start, end: start + length }
     }
 
-    /// Returns the window in `period` that contains `second`. A period that is longer than
-    /// [`Period::longest`] is divided into two windows, because a store would discard the counters
-    /// of a longer window as a state that is too far in the future.
+    /// Returns the window in `period` that contains `second`: usually the whole period. A period
+    /// that is longer than [`Period::longest`] is divided into two windows, because a store would
+    /// discard the counters of a longer window as a state that is too far in the future.
     fn divided(&self, period: Seconds, second: i64) -> Seconds {
         let middle = period.start + seconds(self.period.longest());
         if middle >= period.end {
@@ -87,7 +87,7 @@ impl Calendar {
         }
     }
 
-    /// Returns the first second of a day. If the clocks skip midnight on that day, the result is
+    /// Returns the first second of the day `date`. If the clocks skip midnight on that day, this is
     /// the first second after the skipped time.
     fn first_second(&self, date: Date) -> i64 {
         let midnight = date.at(0, 0, 0, 0);
