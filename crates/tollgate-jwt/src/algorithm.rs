@@ -120,8 +120,8 @@ impl Material {
         }
     }
 
-    /// Returns whether the signature is valid. Returns false if the algorithm needs another type of
-    /// key.
+    /// Returns whether `signature` is a valid signature of `message` with this key. Returns false
+    /// if the algorithm needs another type of key.
     pub(crate) fn verify(&self, algorithm: Algorithm, message: &[u8], signature: &[u8]) -> bool {
         let public = |algorithm: &'static dyn signature::VerificationAlgorithm, key: &[u8]| {
             UnparsedPublicKey::new(algorithm, key).verify(message, signature).is_ok()

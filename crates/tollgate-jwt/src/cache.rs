@@ -48,7 +48,8 @@ impl Cache {
         hash
     }
 
-    /// Returns the encoded claims of a token, or `None` if the token is not in the cache.
+    /// Returns the encoded claims of the token with this hash, or `None` if the token is not in the
+    /// cache.
     pub(crate) fn get(&self, hash: &TokenHash) -> Option<Box<[u8]>> {
         let mut all = self.generations.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(claims) = all.recent.get(hash) {

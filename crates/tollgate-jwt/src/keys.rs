@@ -36,7 +36,7 @@ impl fmt::Display for KeyError {
 
 impl std::error::Error for KeyError {}
 
-/// A set of keys.
+/// A set of keys that verify the signatures of tokens.
 pub struct Keys(Vec<Key>);
 
 impl fmt::Debug for Keys {
@@ -114,9 +114,10 @@ impl Keys {
         self.0.iter().any(|key| algorithms.iter().any(|algorithm| key.fits(*algorithm)))
     }
 
-    /// Returns whether the key named `kid` made the signature. Returns `None` if the set has no key
-    /// for the signature. If the token has no `kid`, the set must have only one key for the
-    /// algorithm. If the set consists of one key without a `kid`, this key is used for every `kid`.
+    /// Returns whether the key named `kid` made the signature of `message`. Returns `None` if the
+    /// set has no key for the token. If the token has no `kid`, the set must have exactly one key
+    /// for the algorithm. If the set consists of one key without a `kid`, this key is used for
+    /// every `kid`.
     pub(crate) fn verify(
         &self,
         kid: Option<&str>,
@@ -145,7 +146,8 @@ impl Key {
         self.algorithm.is_none_or(|only| only == algorithm) && self.material.fits(algorithm)
     }
 
-    /// Reads a key. Returns `None` if the key is for another purpose or not supported.
+    /// Reads one key of a JWKS. Returns `None` if the key is for another purpose or not supported,
+    /// and an error if the key is malformed or too weak.
     fn read(jwk: &Value) -> Result<Option<Self>, String> {
         let text = |name: &str| jwk.get(name).and_then(Value::as_str);
         if text("use").is_some_and(|usage| usage != "sig") {

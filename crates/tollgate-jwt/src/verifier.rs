@@ -1,4 +1,4 @@
-//! The verification of a token.
+//! The verification of JSON web tokens.
 
 use std::time::Duration;
 
@@ -26,7 +26,8 @@ pub enum Refusal {
     Malformed,
     /// The algorithm of the token is unknown, `none`, or not accepted.
     Algorithm,
-    /// No key has the `kid` of the token.
+    /// No key of the set is the key of the token: no key has the `kid` of the token, or the token
+    /// has no `kid` and not exactly one key fits.
     UnknownKey,
     /// The signature was not made with the key, or the algorithm does not match the type of the
     /// key.
@@ -59,7 +60,8 @@ pub struct Verifier {
     expected: Expected,
 }
 
-/// The keys, the accepted algorithms and the cache for the verification of signatures.
+/// The verification of signatures: the keys, the accepted algorithms, and the cache of verified
+/// tokens.
 #[derive(Debug)]
 struct Signature {
     keys: Keys,
@@ -72,8 +74,10 @@ struct Signature {
 pub struct Claims(Value);
 
 impl Claims {
-    /// Returns the string, integer or boolean at a path of names. Returns `None` for other values,
-    /// for empty strings, and for strings longer than [`MAX_CLAIM_BYTES`].
+    /// Returns the claim at `path` as text, if the claim is a string, an integer or a boolean. Each
+    /// element of `path` is the name of a member in the object that the previous element names.
+    /// Returns `None` for other values, for empty strings, and for strings longer than
+    /// [`MAX_CLAIM_BYTES`].
     #[must_use]
     pub fn value<Name: AsRef<str>>(&self, path: &[Name]) -> Option<String> {
         let mut names = path.iter();
@@ -111,7 +115,7 @@ impl Verifier {
         Self { signature: None, expected }
     }
 
-    /// Returns the number of tokens in the cache.
+    /// Returns the number of tokens in the cache of tokens with a valid signature.
     #[must_use]
     pub fn cached(&self) -> usize {
         self.signature.as_ref().map_or(0, |signature| signature.cache.len())
