@@ -26,14 +26,15 @@ pub const BACKLOG: usize = 1_024;
 
 /// A listening socket.
 pub trait Socket: Send + Sync {
-    /// A client that was accepted.
+    /// The connection of a client that was accepted.
     type Client: Send;
 
     /// Waits for the next client.
     fn accept(&self) -> impl Future<Output = io::Result<Self::Client>> + Send;
 
-    /// Returns a client that is waiting already. The implementation asks the system directly,
-    /// because tokio updates its readiness only once per turn of its event loop.
+    /// Accepts a client that is already waiting, and does not wait itself. The implementation asks
+    /// the system directly, because tokio updates its readiness only once per turn of its event
+    /// loop.
     ///
     /// # Errors
     /// Returns the system's error, also if no client is waiting.
@@ -59,7 +60,7 @@ impl Socket for TcpListener {
     }
 }
 
-/// Returns a client that is waiting at `listener` already.
+/// Accepts a client that is already waiting at `listener`, and does not wait itself.
 ///
 /// # Errors
 /// Returns the system's error, also if no client is waiting.
@@ -70,7 +71,7 @@ pub fn accept_tcp_now(listener: &TcpListener) -> io::Result<(TcpStream, SocketAd
     Ok((TcpStream::from_std(socket.into())?, peer.as_socket().ok_or_else(no_address)?))
 }
 
-/// Returns a client that is waiting at `listener` already.
+/// Accepts a client that is already waiting at `listener`, and does not wait itself.
 ///
 /// # Errors
 /// Returns the system's error, also if no client is waiting.
@@ -112,7 +113,8 @@ pub async fn accept<S, C, O>(
     }
 }
 
-/// Counts a new client. Closes its connection if its address has too many connections.
+/// Counts a new client for the limit of its address. If the address has too many connections,
+/// returns `None` and closes the client's connection.
 fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     client: S::Client,
     connections: &Connections<C, O>,

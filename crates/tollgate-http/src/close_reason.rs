@@ -49,7 +49,7 @@ impl CloseReason {
         Self::Shutdown,
     ];
 
-    /// Returns the name for metrics and log lines.
+    /// Returns the name of the reason in metrics and log lines.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

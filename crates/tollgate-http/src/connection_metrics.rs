@@ -38,7 +38,7 @@ struct Counters {
     full_warned_at: Mutex<Option<Instant>>,
 }
 
-/// The last warning about connections that were closed for a certain reason.
+/// The last logged warning about connections that were closed for one reason.
 #[derive(Debug, Clone, Copy, Default)]
 struct Warning {
     logged_at: Option<Instant>,
@@ -59,8 +59,8 @@ impl ConnectionMetrics {
         self.0.closed[reason as usize].load(Ordering::Relaxed)
     }
 
-    /// Counts an event that does not end an open connection: a refused connection, or a reset
-    /// stream.
+    /// Counts `reason` for an event that does not end an open connection: a refused connection, or
+    /// a reset stream. `peer` is the client's address, for the log.
     pub fn count(&self, reason: CloseReason, peer: Option<IpAddr>) {
         self.0.closed[reason as usize].fetch_add(1, Ordering::Relaxed);
         let (Some(text), Some(peer)) = (reason.warning(), peer) else { return };

@@ -38,28 +38,29 @@ pub trait Evictable: Send + Sync + 'static {
     fn evictable_since(&self) -> Option<Instant>;
 
     /// Asks the connection to close. `since` is the time that
-    /// [`evictable_since`](Self::evictable_since) returned.
+    /// [`evictable_since`](Self::evictable_since) returned before. The connection need not close if
+    /// it has received a request since then.
     fn evict(&self, since: Instant);
 }
 
 /// Counts and logs events of connections.
 pub trait ConnectionObserver<C>: Send + Sync + 'static {
-    /// A connection was opened.
+    /// Called after a connection was opened.
     fn opened(&self);
 
-    /// The connection of `peer` was closed.
+    /// Called after the connection of `peer` was closed.
     fn closed(&self, connection: &C, peer: Option<IpAddr>);
 
-    /// A connection of `peer` was refused, because its address has reached its limit.
+    /// Called when a connection of `peer` is refused, because its address has reached its limit.
     fn address_limit_reached(&self, peer: IpAddr);
 
-    /// A client waits, because all `limit` connections are in use.
+    /// Called when a client has to wait, because all `limit` connections are in use.
     fn all_in_use(&self, limit: u32);
 }
 
 /// The limits on the number of connections.
 pub struct ConnectionRules {
-    /// The most connections at the same time.
+    /// The most connections that may be open at the same time.
     pub limit: u32,
     /// The most connections of one IPv4 address or one /64 subnet of IPv6. 0 means no limit.
     pub limit_per_address: u32,
@@ -121,12 +122,12 @@ struct Open<C> {
 #[derive(Debug)]
 pub(crate) struct OfAddress<C, O> {
     registry: Arc<Registry<C, O>>,
-    /// `None` if the address has no limit.
+    /// The key under which the connection is counted; `None` if the address has no limit.
     counted: Option<AddressKey>,
     peer: Option<IpAddr>,
 }
 
-/// The permission of a client to open a connection.
+/// The permit of a client to open a connection.
 #[derive(Debug)]
 pub struct Admission<C, O> {
     address: OfAddress<C, O>,
@@ -151,8 +152,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Self(Arc::new(Registry { rules, permits, observer, open: Mutex::new(open) }))
     }
 
-    /// Counts a new connection of `peer`. Returns `None` if the address of `peer` has reached its
-    /// limit.
+    /// Counts a new connection of `peer` for the limit of its address. Returns `None` if the
+    /// address has reached its limit.
     pub(crate) fn count_address(&self, peer: Option<IpAddr>) -> Option<OfAddress<C, O>> {
         let registry = Arc::clone(&self.0);
         let limit = registry.rules.limit_per_address;
@@ -176,7 +177,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Some(OfAddress { registry, counted: Some(key), peer })
     }
 
-    /// Waits for a permit for the next client, if the rules keep one permit free.
+    /// Waits for a permit for the next client. Returns `None` at once if the rules keep no
+    /// connection free for the next client.
     pub(crate) async fn reserve(&self) -> Option<OwnedSemaphorePermit> {
         match self.0.rules.keeps_one_free {
             true => Some(self.permit().await),
@@ -205,7 +207,7 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Arc::clone(&self.0.permits).try_acquire_owned().ok()
     }
 
-    /// Admits a client if a permit is free.
+    /// Admits a client that is counted by `address`. Returns `None` if no permit is free.
     pub(crate) fn try_admission(&self, address: OfAddress<C, O>) -> Option<Admission<C, O>> {
         Some(address.with(self.try_permit()?))
     }
@@ -235,8 +237,9 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         &self.0.observer
     }
 
-    /// Asks the connections that have been idle for the longest time at `now` to close. Their
-    /// number is the limit divided by `EVICTED_SHARE`, but at least one.
+    /// Asks connections to close that have been idle at `now` for at least [`EVICTABLE_AFTER`], the
+    /// longest idle connections first. Their number is at most the limit divided by
+    /// `EVICTED_SHARE`, but at least one.
     pub fn evict(&self, now: Instant) {
         let Some(latest) = now.checked_sub(EVICTABLE_AFTER) else { return };
         let open = self.0.open.lock();
@@ -274,7 +277,7 @@ impl<C, O> OfAddress<C, O> {
 }
 
 impl<C: Evictable, O: ConnectionObserver<C>> Admission<C, O> {
-    /// Registers the client's open connection.
+    /// Registers `connection` as the open connection of the admitted client.
     #[must_use]
     pub fn open(self, connection: Arc<C>) -> ConnectionSlot<C, O> {
         let Self { address, permit } = self;

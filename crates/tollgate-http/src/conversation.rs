@@ -112,7 +112,8 @@ impl Conversation {
         }
     }
 
-    /// Takes the response to the last upgrade request, once the response is known.
+    /// Returns the answer to the last upgrade request once the service has reported it, and forgets
+    /// the answer.
     pub fn poll_upgrade_answer(&self, cx: &mut Context<'_>) -> Poll<UpgradeAnswer> {
         let mut state = self.upgrade.lock();
         match *state {
@@ -132,7 +133,8 @@ impl Conversation {
         self.is_upgraded.load(Ordering::Acquire)
     }
 
-    /// Records that a request head is incomplete.
+    /// Records that the connection waits for the rest of a request head, or for its first request
+    /// head.
     pub fn begin_head(&self) {
         self.activity.lock().head_since.get_or_insert_with(Instant::now);
     }
@@ -149,7 +151,7 @@ impl Conversation {
         self.close_asked.notify_one();
     }
 
-    /// Records that the connection can no longer be evicted.
+    /// Records that the connection is closing or no longer uses HTTP, so it cannot be evicted.
     pub fn leave(&self) {
         self.activity.lock().is_leaving = true;
     }

@@ -24,7 +24,7 @@ enum Wait {
 }
 
 impl Deadline {
-    /// Creates a time limit. The wait has not started yet.
+    /// Creates a time limit of `limit`. No wait has started yet.
     pub fn new(limit: Duration) -> Self {
         Self { limit, sleep: None, wait: Wait::Idle }
     }
@@ -34,12 +34,13 @@ impl Deadline {
         self.limit
     }
 
-    /// Ends the wait.
+    /// Ends the wait. The next wait has the whole time limit again.
     pub fn clear(&mut self) {
         self.wait = Wait::Idle;
     }
 
-    /// Starts the wait if it has not started yet. Ready once the limit has passed.
+    /// Starts the wait if it has not started yet. Returns `Ready` once the wait has taken longer
+    /// than the limit.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.poll_passed_within(cx, self.limit)
     }
@@ -70,8 +71,8 @@ impl Deadline {
 pub struct MovingTimer(Option<Pin<Box<Sleep>>>);
 
 impl MovingTimer {
-    /// Ready once `end` has passed. The task may also be woken before `end`, if an earlier call had
-    /// set the runtime's timer to an earlier time.
+    /// Returns `Ready` once the time `end` has passed. The task may also be woken before `end`, if
+    /// an earlier call had set the runtime's timer to an earlier time.
     pub fn poll_passed(&mut self, cx: &mut Context<'_>, end: Instant) -> Poll<()> {
         let sleep = self.0.get_or_insert_with(|| Box::pin(sleep_until(end)));
         if end < sleep.deadline() {

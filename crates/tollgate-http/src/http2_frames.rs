@@ -7,13 +7,14 @@
 use std::fmt;
 use std::time::Instant;
 
-/// The control frames that a connection may send before it has sent a request.
+/// The number of control frames that a connection may send before it has sent a request.
 pub const CONTROL_FRAMES: u32 = 10_000;
 
-/// The control frames that a connection may send in a second without a request or a response.
+/// The number of control frames that a connection may send in a second without a request or a
+/// response.
 pub const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 
-/// The control frames by which each request raises the number that its connection may send.
+/// The number of additional control frames that a connection may send for each of its requests.
 pub const CONTROL_FRAMES_PER_REQUEST: u32 = 16;
 
 /// The number of response bytes that allow a connection to send one more control frame. Clients
@@ -134,7 +135,8 @@ impl FrameMeter {
         Ok(())
     }
 
-    /// Allows the control frames with which the client confirms `bytes` bytes of responses.
+    /// Records that `bytes` bytes of responses were sent. The client may then send the control
+    /// frames with which it confirms these bytes.
     pub fn send(&mut self, bytes: usize) {
         self.add(u32::try_from(bytes / BYTES_PER_CONTROL_FRAME).unwrap_or(u32::MAX));
     }

@@ -92,7 +92,8 @@ impl LeastRate {
         self.left = self.left.saturating_add(gained).min(self.terms.most());
     }
 
-    /// Starts the wait for the client if it has not started. Ready once the client is too slow.
+    /// Starts the wait for the client if it has not started. Returns `Ready` once the client is too
+    /// slow, with the reason.
     pub fn poll_too_slow(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         if self.terms.bytes_per_second == 0 {
             return self.poll_stalled(cx);
@@ -103,19 +104,20 @@ impl LeastRate {
         Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
     }
 
-    /// Works like [`poll_too_slow`](Self::poll_too_slow), but checks only the longest pause.
+    /// Works like [`poll_too_slow`](Self::poll_too_slow), but returns `Ready` only after a pause
+    /// that is too long, whatever the rate is.
     pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         // The start of the wait is set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);
         self.pause.poll_passed(cx).map(|()| TooSlow::Stalled)
     }
 
-    /// Returns the longest pause.
+    /// Returns the longest pause that the client may make.
     pub fn longest_pause(&self) -> Duration {
         self.pause.limit()
     }
 
-    /// Returns the least rate.
+    /// Returns the least rate in bytes per second; 0 means no least rate.
     pub fn bytes_per_second(&self) -> u32 {
         self.terms.bytes_per_second
     }

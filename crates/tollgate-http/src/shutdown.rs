@@ -33,7 +33,7 @@ impl Shutdown {
         *self.0.borrow()
     }
 
-    /// Resolves when `phase` is reached.
+    /// Waits until the shutdown has reached `phase` or a later phase.
     pub async fn reached(&mut self, phase: Phase) {
         // An error means that the sender was dropped, so the process is ending already.
         let _ = self.0.wait_for(|now| *now >= phase).await;

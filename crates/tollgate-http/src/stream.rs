@@ -43,7 +43,7 @@ impl Accepted {
     /// Completes the TLS handshake, if the listener uses TLS.
     ///
     /// # Errors
-    /// The handshake failed.
+    /// The error of the handshake, if the handshake failed.
     pub async fn handshake(self) -> io::Result<Stream> {
         let Some(acceptor) = self.tls.map(|tls| tls.acceptor()) else { return Ok(self.stream) };
         Ok(match self.stream {
@@ -60,7 +60,8 @@ impl Stream {
     /// Completes the TLS handshake with the server `name` on `stream`.
     ///
     /// # Errors
-    /// The handshake failed, for example because the server's certificate is for another name.
+    /// The error of the handshake, for example because the server's certificate is for another
+    /// name.
     pub async fn over_tls(
         stream: TcpStream,
         tls: &ClientTls,
@@ -82,7 +83,7 @@ impl Stream {
     }
 }
 
-/// Calls the same method on the stream, whichever transport carries it.
+/// Calls a method of the stream's transport.
 macro_rules! carried {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {

@@ -58,7 +58,8 @@ enum ReaderState {
 /// The time limits for a client's bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct StrictReaderTimeouts {
-    /// The time for a request head.
+    /// The longest time until a request head is complete, from the first byte of the head or, for
+    /// the first head, from the start of the connection.
     pub head: Duration,
     /// The longest time for which a client may read no byte of a response.
     pub write: Duration,
@@ -99,8 +100,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Reads into `buf`, and leaves the valid bytes in `buf`. The other bytes are stored in the
-    /// reader.
+    /// Reads from the client into `buf`, and leaves only the valid bytes in `buf`. Bytes that
+    /// cannot be passed on yet move into the reader.
     fn poll_pass(
         &mut self,
         cx: &mut Context<'_>,
@@ -136,7 +137,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         Poll::Ready(Ok(Progress::Bytes))
     }
 
-    /// Examines the stored bytes until some are valid or more are needed.
+    /// Examines the stored bytes until some of them are valid, more bytes are needed, or the answer
+    /// to an upgrade request is needed. Returns an error if the current body is invalid.
     fn check_next(&mut self, cx: &mut Context<'_>) -> Result<HeadCheck, Violation> {
         loop {
             match self.framing.step(&self.held) {
@@ -180,8 +182,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Reads into the stored bytes. Ready with the number of bytes that were read, or 0 at the end
-    /// of the stream.
+    /// Reads from the client and appends the bytes to the stored bytes. Returns `Ready` with the
+    /// number of bytes that were read, or 0 at the end of the stream.
     fn poll_buffer(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         self.held.reserve(READ_BYTES);
         let read = pin!(self.stream.read_buf(&mut self.held)).poll(cx);
@@ -192,8 +194,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         read
     }
 
-    /// Ready once the time limit for the current head has passed. Between two requests there is no
-    /// such limit, because the connection is only idle.
+    /// Returns `Ready` once the time limit for the current head has passed. Between two requests
+    /// there is no such limit, because the connection is only idle.
     fn poll_head_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let under_way = !self.held.is_empty() || self.framing.heads() == 0;
         if !self.framing.expects_head() || !under_way {
@@ -216,7 +218,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    /// Returns whether the client may still send data that the reader does not read.
+    /// Returns whether a part of the client's input is unread or may still arrive: the rest of a
+    /// request, or bytes after a refused request.
     fn is_truncated(&self) -> bool {
         self.state != ReaderState::Reading
             || !self.held.is_empty()

@@ -43,8 +43,8 @@ thread_local! {
     static GIVEN_BYTES: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Records the result of a poll of a response body, and the bytes of the frame that the body
-/// returned.
+/// Records the result `polled` of polling a response body, for the [`ResponseExecutor`] that sends
+/// the response on this thread. `bytes` is the number of bytes of the frame that the body returned.
 pub fn note<T>(polled: &Poll<T>, bytes: usize) {
     GIVEN_BYTES.set(GIVEN_BYTES.get().saturating_add(bytes));
     LAST.set(if polled.is_ready() { BodyPoll::Ready } else { BodyPoll::Pending });

@@ -11,7 +11,7 @@ pub(crate) struct Chunks {
     extension_bytes: usize,
 }
 
-/// The result of examining the available bytes.
+/// The result of examining the next bytes of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChunkStep {
     /// The first bytes are valid, and the body continues after them. The number is their count.

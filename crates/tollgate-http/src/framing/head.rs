@@ -6,10 +6,10 @@ use super::{
     section::{SectionLimits, field, is_token, lines},
 };
 
-/// The parts of a valid request head that determine the bytes after it.
+/// The information in a valid request head that determines how the bytes after the head are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The framing of the body.
+    /// The way in which the end of the request body is found.
     pub(crate) body: BodyFraming,
     /// The meaning of the bytes after the message.
     pub(crate) after: After,

@@ -46,8 +46,9 @@ impl Section {
         self.scanned == 0
     }
 
-    /// Examines the new bytes of `bytes`. `bytes` contains the section from its first byte. Returns
-    /// the length of the section including its final empty line, once that line has arrived.
+    /// Examines the bytes that were added to `bytes` since the last call. `bytes` always contains
+    /// the section from its first byte. Returns the length of the section including its final empty
+    /// line, or `None` if that line has not arrived yet.
     pub(crate) fn scan(
         &mut self,
         bytes: &[u8],
@@ -71,9 +72,9 @@ impl Section {
         Ok(None)
     }
 
-    /// Returns the end of the next line if the line is complete and valid. The search is
-    /// vectorized. An invalid line is examined byte by byte instead, so the first invalid byte is
-    /// reported regardless of how the bytes arrived.
+    /// Returns the end of the next line, or `None` if the line is not complete or not valid. The
+    /// search is vectorized. A line for which this function returns `None` is examined byte by
+    /// byte, so the first invalid byte is reported regardless of how the bytes arrived.
     fn sound_line(&self, bytes: &[u8], limits: &SectionLimits) -> Option<usize> {
         if self.scanned != self.line_start {
             return None;

@@ -68,7 +68,7 @@ pub enum Violation {
 }
 
 impl Violation {
-    /// Returns the status of the response.
+    /// Returns the status code of the response to the refused request.
     pub fn status(self) -> StatusCode {
         match self {
             Self::TargetTooLong => StatusCode::URI_TOO_LONG,

@@ -1,4 +1,4 @@
-//! The reasons of failed TLS handshakes in words.
+//! Hints about the reasons of failed TLS handshakes.
 
 use std::io;
 

@@ -29,12 +29,13 @@ struct Shared<C> {
 /// The state of the certificates of a listener or an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateStatus {
-    /// When the first certificate of the chain expires, in seconds since 1970-01-01 UTC. `None`
-    /// without a certificate.
+    /// The time at which the listener's or the client's own certificate expires, in seconds since
+    /// 1970-01-01 UTC. `None` without a certificate.
     pub expires_at: Option<i64>,
-    /// How often the files were read again.
+    /// The number of times that the files were read again successfully.
     pub reloads: u64,
-    /// How often the files had an error, so the previous certificates stayed in use.
+    /// The number of times that reading the files again failed, so the previous certificates stayed
+    /// in use.
     pub failed_reloads: u64,
 }
 
@@ -44,7 +45,7 @@ impl<C> Clone for Reloadable<C> {
     }
 }
 
-/// Settings that were read, and the time at which their certificate expires.
+/// New settings that were read from files, and the time at which their certificate expires.
 pub(super) struct Read<C> {
     pub(super) config: C,
     pub(super) expires_at: Option<i64>,
@@ -65,8 +66,8 @@ impl<C> Reloadable<C> {
         Arc::clone(&self.0.config.read())
     }
 
-    /// Replaces the settings by those that were read. If `read` is an error, counts the failure,
-    /// returns the error and keeps the previous settings.
+    /// Replaces the current settings by the settings in `read`. If `read` is an error, counts the
+    /// failure, returns the error and keeps the previous settings.
     pub(super) fn replace(&self, read: Result<Read<C>, TlsError>) -> Result<(), TlsError> {
         match read {
             Ok(Read { config, expires_at }) => {
@@ -92,7 +93,8 @@ impl<C> Reloadable<C> {
     }
 }
 
-/// Returns the time at which the first certificate of a chain expires.
+/// Returns the expiry of the first certificate in `chain`, in seconds since 1970-01-01 UTC. Returns
+/// `None` if the chain is empty or the certificate cannot be parsed.
 pub(super) fn expiry(chain: &[CertificateDer<'_>]) -> Option<i64> {
     let (_, certificate) = X509Certificate::from_der(chain.first()?).ok()?;
     Some(certificate.validity().not_after.timestamp())
