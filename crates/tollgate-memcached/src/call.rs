@@ -131,7 +131,8 @@ impl Call<'_> {
         }
     }
 
-    /// Refunds the charges made so far and updates their readings.
+    /// Refunds the charges that this call has made so far, each at most once, and updates their
+    /// readings. `counted` states whether charges on limits that count refused requests stay.
     async fn refund_taken(&mut self, counted: Counted) {
         let deadline = Instant::now() + UNDO_WITHIN;
         for ((job, place), taken) in self.jobs.iter().zip(&mut self.readings).zip(&mut self.taken) {
@@ -153,7 +154,7 @@ impl Call<'_> {
     }
 }
 
-/// Executes `undo`, and reads the items after the refund.
+/// Executes the refund `undo`, and returns the state of the items after the refund.
 async fn undone(
     steps: &Steps,
     undo: &Job,

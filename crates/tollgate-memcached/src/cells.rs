@@ -32,7 +32,8 @@ impl CellTransfer for Memcached {
         Ok(seen.into_iter().zip(places).map(counting).collect())
     }
 
-    /// Joins the cells one after the other, each by compare-and-swap.
+    /// Joins each cell with the stored state of its limit and subject. The states are changed one
+    /// after the other, each by compare-and-swap.
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         let limits = cells.iter().map(|(place, _)| place.limit);
         let now = self.time(now, limits, Instant::now() + self.deadline).await;

@@ -5,13 +5,14 @@ use tollgate_core::{Millis, Timestamp};
 /// The longest relative expiry in seconds. memcached reads a larger number as a Unix time.
 const MAX_RELATIVE: u64 = 30 * 86_400;
 
-/// The largest delay of the server's clock in seconds. The clock ticks once a second.
+/// The time by which the server's clock may be late, in seconds, because the clock ticks once a
+/// second.
 const TICK: u64 = 1;
 
 /// Returns the expiry of an item that is written at `now`, with a state that ends at `expires_at`.
 /// The item expires `skew_max` after the end of its state.
 ///
-/// The result is in seconds from the time at which the server stores the item. If the expiry is
+/// The expiry is in seconds from the time at which the server stores the item. If the expiry is
 /// more than 30 days away, memcached requires an absolute time. Absolute times are computed from
 /// the server's own clock (`server_time`, in seconds since the Unix epoch) and never from this
 /// machine's clock. The latest absolute time is in January 2038, because memcached stores no later

@@ -1,4 +1,4 @@
-//! A job: one charge of a call, with the names of its items.
+//! A job: one operation of a call, with the names of its items.
 
 use tollgate_core::decide::{assess_operation, charge_admitted, charge_refused, refundable_until};
 use tollgate_core::store::CellKey;
@@ -10,8 +10,8 @@ use tollgate_core::{
 use crate::key::Keys;
 use crate::layout::{Layout, Names, View};
 
-/// One charge of a call. The job owns its data, so the job can be completed even if its caller no
-/// longer waits.
+/// One operation of a call: a charge, a refund or another operation on one limit and subject. The
+/// job owns its data, so the job can be completed even if its caller no longer waits.
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) limit: Limit,
@@ -95,8 +95,9 @@ impl Job {
         self.limit.refusals() == Refusals::Counted
     }
 
-    /// Returns the data for recognizing a repeated refund. Returns `None` if this job is not a
-    /// refund, if the refund may be repeated, or if the refund can no longer return units.
+    /// Returns the data for recognizing a repetition of this refund. Returns `None` if this job is
+    /// not a refund, if the same refund cannot arrive again, or if the refund can no longer return
+    /// units.
     pub(crate) fn guard(&self, now: Timestamp) -> Option<Guard> {
         let Operation::Refund { position, id, deduplication: Deduplication::ById, .. } =
             self.operation

@@ -1,5 +1,5 @@
-//! Rate limits in memcached. Each node reads and evaluates the state, and writes the result by
-//! compare-and-swap.
+//! Rate limits in memcached. Each node reads the state of a limit, evaluates the charge, and writes
+//! the new state by compare-and-swap.
 //!
 //! [`Memcached`] is a [`Store`](tollgate_core::Store) on one server. Calls on one limit and one
 //! subject are exact. Calls on several limits have weaker guarantees, and items can be lost because

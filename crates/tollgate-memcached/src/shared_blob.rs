@@ -28,8 +28,8 @@ impl Memcached {
         Ok(stored.map(|stored| parse_blob(&stored.value)).unwrap_or_default())
     }
 
-    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
-    /// new document expires after `lasting`.
+    /// Replaces the document called `name` by `document`, if the stored version is `before`, and
+    /// returns whether the document was replaced. The new document expires after `lasting`.
     ///
     /// The version has at most 255 bytes. The whole document must have less than 1 MiB, because the
     /// server needs some bytes of this size for its own data.

@@ -24,7 +24,8 @@ const READ_TRIES: u32 = 3;
 /// changes the item between the read and the write.
 pub const MAX_ATTEMPTS: u32 = 16;
 
-/// The number of attempts after which a random pause precedes each further attempt.
+/// The number of first attempts that follow each other without a pause. A random pause precedes
+/// each further attempt.
 const AT_ONCE: u32 = 3;
 
 /// The longest random pause between two attempts.
@@ -61,7 +62,7 @@ pub(crate) struct ReadState {
     connection: Arc<Connection>,
 }
 
-/// The result of a job.
+/// The result of executing a job on the state of its items.
 pub(crate) enum StepOutcome {
     /// The job was done.
     Done(Reading),
@@ -168,8 +169,8 @@ impl Steps {
     }
 
     /// Changes the items of `job` by compare-and-swap to the state that `step` computes, and
-    /// returns `step`'s result. If `step` returns `None`, changes nothing and returns the state on
-    /// which `step` was called.
+    /// returns the first value that `step` returns. If `step` returns `None`, changes nothing and
+    /// returns the state on which `step` was called.
     pub(crate) async fn change<T>(
         &self,
         job: &Job,
@@ -194,7 +195,7 @@ impl Steps {
         Err(MemcachedError::Contended)
     }
 
-    /// Replaces the state in `seen` by `next`.
+    /// Replaces the state in `seen` by `next`, by compare-and-swap.
     async fn swap(
         &self,
         job: &Job,
@@ -254,7 +255,8 @@ impl Steps {
         }
     }
 
-    /// Returns the next connection in rotation.
+    /// Returns the next connection in rotation, or an error if no connection is open before
+    /// `deadline`.
     pub(crate) async fn connection(
         &self,
         deadline: Instant,
@@ -270,7 +272,9 @@ impl Steps {
         expires(expires_at, now, job.limit.skew_max(), self.server.time())
     }
 
-    /// Waits for a short random time. The pause separates nodes that compete for the same item.
+    /// Waits for a short random time before the attempt with the number `attempt`, except before
+    /// the first attempts. The pause separates nodes that compete for the same item. Returns an
+    /// error if `deadline` passes.
     async fn pause(&self, attempt: u32, deadline: Instant) -> Result<(), MemcachedError> {
         if attempt < AT_ONCE {
             return Ok(());

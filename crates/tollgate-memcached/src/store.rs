@@ -88,8 +88,8 @@ pub struct ServerStatus {
     pub last_error: Option<LinkError>,
 }
 
-/// A store of limits in one memcached server. This node reads and evaluates the state, and writes
-/// the result by compare-and-swap.
+/// A store of limits in one memcached server. This node reads the state of a limit, evaluates the
+/// charge, and writes the new state by compare-and-swap.
 ///
 /// # Guarantees
 /// - **One limit and one subject are exact.** A node reads the state, evaluates the charge, and
@@ -308,8 +308,8 @@ impl Store for Memcached {
     }
 }
 
-/// Returns whether the operation writes two items. A refund that must not be repeated writes a
-/// record of the refund and the item of the limit.
+/// Returns whether the operation writes two items. A refund that may arrive twice writes a record
+/// of the refund and the item of the limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
 }

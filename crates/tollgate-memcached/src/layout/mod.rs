@@ -104,9 +104,10 @@ pub(crate) enum ExpiryMargin {
 }
 
 impl View {
-    /// Returns the commands that change the state that was read into `next`. Each command must be
-    /// executed before the next command is sent. If another node changed the item of a command
-    /// first, nothing is counted. `expires` computes the expiry of an item.
+    /// Returns the commands that change the stored state to `next`. This view has the state and the
+    /// tokens that were read. Each command must be executed before the next command is sent. If
+    /// another node changed the item of a command first, the command fails and nothing is counted.
+    /// `expires` computes the expiry of an item.
     ///
     /// Returns `None` if the state is larger than the server accepts, or if the layout of two items
     /// cannot store the state.

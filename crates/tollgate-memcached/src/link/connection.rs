@@ -81,7 +81,8 @@ impl Connection {
         Self { requests, next: AtomicU32::new(0), health, task }
     }
 
-    /// Queues `command` after the commands that were queued before.
+    /// Queues `command` after the commands that were queued before. Returns a value that waits for
+    /// the reply, or an error if the queue is full or the connection is closed.
     pub(crate) fn put(&self, command: &Command<'_>) -> Result<Pending<'_>, CallError> {
         let opaque = self.next.fetch_add(1, Ordering::Relaxed);
         let mut bytes = Vec::with_capacity(128);

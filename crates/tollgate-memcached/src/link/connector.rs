@@ -87,7 +87,8 @@ impl ServerConnector {
         }
     }
 
-    /// Requests the server's statistics and processes them.
+    /// Requests the server's statistics, waits for them for at most `within`, and passes them to
+    /// the loss detector.
     async fn beat(&self, connection: &Connection, within: Duration) -> Result<(), LinkError> {
         let address = || self.address.clone();
         match connection.ask(&Command::Stats, Instant::now() + within).await {

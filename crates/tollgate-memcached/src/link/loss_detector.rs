@@ -30,7 +30,8 @@ struct State {
 }
 
 impl LossDetector {
-    /// Processes the statistics that arrived at `heard`.
+    /// Updates the losses and the server's time by the statistics `stats`, which arrived at
+    /// `heard`.
     pub(crate) fn observe(&self, stats: Stats, heard: Instant) {
         let State { last, losses } = &mut *self.0.lock();
         if let Some((known, _)) = last {

@@ -43,11 +43,12 @@ impl Server {
         Self { address, links, turn: AtomicUsize::new(0), last_error, observed }
     }
 
-    /// Returns the next open connection in rotation, or `None` if no connection is open.
+    /// Returns the next open connection in rotation.
     ///
-    /// If no connection is open, this function may wait until `deadline` for an attempt to connect.
-    /// It waits only for the first attempt since the start or since a connection was lost, and not
-    /// for later attempts.
+    /// If no connection is open and a first attempt to connect is under way, waits for this attempt
+    /// until `deadline`. A first attempt follows the start or the loss of a connection. Returns
+    /// `None` if no such attempt is under way, or if the attempt does not open a connection in
+    /// time.
     pub(crate) async fn connection(&self, deadline: Instant) -> Option<Arc<Connection>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         let in_turn =
@@ -90,7 +91,8 @@ impl Server {
         &self.address
     }
 
-    /// Returns the configured number of connections and the current number of connections.
+    /// Returns two numbers: the configured number of connections, and the number of connections
+    /// that are open now.
     pub(crate) fn connections(&self) -> (usize, usize) {
         let connected = self.links.iter().filter(|link| link.connection().is_some());
         (self.links.len(), connected.count())

@@ -31,12 +31,12 @@ pub(crate) enum Command<'a> {
     Stats,
 }
 
-/// The value to store under a key.
+/// An item to store under a key: its value, its flags and its expiry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Item {
     /// The value, of at most [`MAX_VALUE`] bytes.
     pub(crate) value: Vec<u8>,
-    /// The flags that the server stores with the value for clients.
+    /// The flags that the server stores with the value, for the programs that read the value.
     pub(crate) flags: u32,
     /// The expiry, as [`expires`](crate::expiry::expires) computes it: seconds from now, or a Unix
     /// time by the server's clock.

@@ -24,7 +24,7 @@ pub(crate) enum Expected {
 /// A reply of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The item exists.
+    /// The item exists and was read.
     Value(Stored),
     /// The item does not exist.
     Missing,
@@ -49,7 +49,7 @@ pub(crate) struct Stored {
     pub(crate) token: u64,
 }
 
-/// The result of parsing the front of the received bytes.
+/// The result of parsing the reply at the start of the received bytes.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// A complete reply, and its length in bytes.
@@ -62,7 +62,7 @@ pub(crate) enum Parsed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
-/// Parses the first reply at the front of `input`.
+/// Parses the first reply in `input`. `expected` is the type of reply that the command expects.
 pub(crate) fn parse(input: &[u8], expected: Expected) -> Result<Parsed, Malformed> {
     match expected {
         Expected::Stats => parse_stats(input),
