@@ -6,13 +6,13 @@ use tollgate_core::{Admission, ChargePosition, Store};
 use super::scene::{Scene, concurrency, fixed, moment};
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
-    returned_permits_are_free(store, prefix).await;
+    ended_leases_are_free(store, prefix).await;
     renewed_leases_are_held(store, prefix).await;
-    returned_permits_are_free(store, prefix).await;
+    refunded_permits_are_free(store, prefix).await;
     only_concurrency_has_leases(store, prefix).await;
 }
 
-async fn returned_permits_are_free<S: Store>(store: &S, prefix: &str) {
+async fn ended_leases_are_free<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "lease-ends", concurrency(2, 1_000));
     scene.take(0, 1, 1).await;
     scene.take(300, 1, 2).await;
@@ -38,7 +38,7 @@ async fn renewed_leases_are_held<S: Store>(store: &S, prefix: &str) {
     assert_eq!(scene.take(3_700, 1, 2).await.admission, Admission::Now);
 }
 
-async fn returned_permits_are_free<S: Store>(store: &S, prefix: &str) {
+async fn refunded_permits_are_free<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "lease-given-back", concurrency(3, 1_000));
     for id in 1..=3 {
         scene.take(0, 1, id).await;
