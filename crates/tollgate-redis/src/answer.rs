@@ -1,10 +1,10 @@
-//! The answers to jobs.
+//! The answers of a server to the jobs of a batcher.
 
 use tollgate_core::{Cell, Readings};
 
 use crate::error::StepError;
 
-/// The answer to a job.
+/// The answer of a server to a job.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
     /// The readings of a job with charges.

@@ -90,7 +90,8 @@ pub struct BatcherStatus {
     /// The estimated round trip of a call, without the time for which the call waits in the
     /// batcher, the network or the server. `None` before the first reply.
     pub round_trip: Option<Duration>,
-    /// Why the last attempt to connect failed, or the last connection was lost.
+    /// The reason why the last attempt to connect failed or the last connection was lost. `None` if
+    /// no attempt has failed and no connection was lost.
     pub last_error: Option<LinkError>,
 }
 
@@ -233,7 +234,9 @@ impl<C: Codec> Batcher<C> {
         })
     }
 
-    /// Returns the error for a job that got no answer.
+    /// Returns the error for a job that got no answer: [`BatcherError::Unavailable`] before
+    /// `deadline`, and [`BatcherError::TimedOut`] after it. `submitted` is the progress of the
+    /// server at the time when the job was submitted.
     fn unanswered(&self, submitted: Progress, deadline: Instant) -> BatcherError {
         if Instant::now() < deadline {
             return BatcherError::Unavailable;
@@ -270,7 +273,7 @@ impl<C: Codec> Batcher<C> {
 
     /// Returns the priority of a job. While charges are held back, a job that only reads has the
     /// priority of replay jobs, because such a job decides nothing. Every other job has the normal
-    /// priority.
+    /// priority. `is_read_only` returns whether the job only reads.
     pub(crate) fn priority(&self, is_read_only: impl FnOnce() -> bool) -> Priority {
         if self.holds() && is_read_only() { Priority::Replay } else { Priority::Normal }
     }

@@ -35,7 +35,7 @@ pub(crate) enum Layout {
 pub(crate) struct Command<'a> {
     /// Every key of the jobs. Each key occurs once.
     pub(crate) keys: Vec<&'a [u8]>,
-    /// The argument of the step.
+    /// The encoded jobs, which are the argument of the step.
     pub(crate) argument: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! The errors of jobs.
+//! The reasons why the step did not execute a job.
 
 use std::fmt;
 

@@ -42,7 +42,8 @@ impl Info {
     }
 }
 
-/// Returns the value of the field `name` in a text such as `keys=12,expires=11`.
+/// Returns the value of the field `name` in a text such as `keys=12,expires=11`, or `None` if the
+/// text has no such field.
 #[must_use]
 pub fn part<'a>(value: &'a str, name: &str) -> Option<&'a str> {
     value.split(',').find_map(|pair| pair.split_once('=').filter(|it| it.0 == name)).map(|it| it.1)

@@ -14,7 +14,7 @@ use crate::script;
 
 pub use excess_permissions::{ExcessPermissions, PermissionCheck};
 
-/// The names, in errors, of the commands that query the server.
+/// The commands that query the server, as error messages name them.
 const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
 /// The number of round trips that are measured.
 const ROUND_TRIPS: usize = 5;
@@ -122,7 +122,8 @@ async fn round_trip(connection: &MultiplexedConnection) -> Option<Duration> {
     shortest
 }
 
-/// Returns the value of the only setting in a reply to `CONFIG GET`.
+/// Returns the value of the only setting in a reply to `CONFIG GET`, or `None` if the reply
+/// contains no setting.
 fn setting(reply: &Value) -> Option<Box<str>> {
     let pairs: Vec<(String, String)> = redis::from_redis_value_ref(reply).ok()?;
     pairs.into_iter().next().map(|(_, value)| value.into())

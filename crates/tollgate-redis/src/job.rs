@@ -15,7 +15,8 @@ use crate::offset::{ClockAt, ClockOffset};
 #[derive(Clone, Debug)]
 pub(crate) struct Job {
     pub(crate) now: Timestamp,
-    /// The largest permitted difference from the shard's clock. See [`JobTime::tolerance`].
+    /// The largest permitted difference of `now` from the shard's clock. See
+    /// [`JobTime::tolerance`].
     pub(crate) tolerance: Option<Millis>,
     pub(crate) asks: Box<[JobCharge]>,
 }
@@ -123,7 +124,8 @@ impl Job {
         self.tolerance = time.tolerance;
     }
 
-    /// Returns, for each limit of the job, how far in the future stored state may be.
+    /// Returns the `skew_max` of each limit of the job: how far in the future the times in stored
+    /// state may be.
     pub(crate) fn skews(&self) -> impl Iterator<Item = Millis> {
         self.asks.iter().map(|operation| Millis::new(operation.rule.skew_max))
     }

@@ -66,7 +66,7 @@ impl std::error::Error for ListError {
 }
 
 /// Scans some keys of the server that `link` is connected to. The scan starts at `cursor`. The
-/// cursor 0 selects the beginning.
+/// cursor 0 selects the beginning. Waits for the server's answer until `until` at most.
 pub(crate) async fn list(
     link: &Link,
     keys: &Keys,

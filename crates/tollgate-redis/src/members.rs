@@ -27,7 +27,8 @@ use crate::connection::{Endpoint, LinkError, ServerReport};
 pub(crate) struct Members {
     election: Mutex<PrimaryElection>,
     view: watch::Sender<MembersView>,
-    /// A number that changes when the roles of all servers must be queried at once.
+    /// A number that changes whenever the roles of all servers must be queried immediately, without
+    /// waiting for the next periodic query.
     inquiries: watch::Sender<u64>,
     losses: DataLossMonitor,
     /// The reason why the list contains no server. `None` while a server is known.
@@ -41,7 +42,8 @@ pub(crate) struct MembersView {
     pub(crate) servers: Arc<[Endpoint]>,
     /// The addresses of the servers.
     addresses: Arc<[Box<str>]>,
-    /// The address of the primary that a trusted vote of sentinels names.
+    /// The address of the primary that a trusted vote of sentinels names. `None` without such a
+    /// vote.
     primary: Option<Box<str>>,
     /// The servers that must not be charged, because another server replaced them. Maps the address
     /// of each such server to the address of its successor.
@@ -230,7 +232,8 @@ impl Members {
         self.trouble.lock().clone()
     }
 
-    /// Returns a value that changes when the roles of all servers must be queried at once.
+    /// Returns a receiver of a number that changes whenever the roles of all servers must be
+    /// queried immediately.
     pub(crate) fn probe_requests(&self) -> watch::Receiver<u64> {
         self.inquiries.subscribe()
     }

@@ -32,7 +32,7 @@ impl NodeAddress {
     }
 
     /// Parses `host:port`. If the host is empty or `?`, the address gets the host `told_by`, the
-    /// host of the node that sent the text.
+    /// host of the node that sent the text. Returns `None` if the text is not a valid address.
     pub(crate) fn read(text: &str, told_by: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { told_by } else { host };

@@ -26,7 +26,8 @@ use crate::step_codec::StepCodec;
 /// replica and the primary each get half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
-/// Limits in one shard: a primary, and replicas that may be promoted.
+/// A store that keeps the counters of limits in one shard: a primary, and replicas that may be
+/// promoted.
 ///
 /// Calls that wait for the primary are sent as a batch. Each call is answered by its deadline.
 /// While the primary is known to be down, each call gets an error at once. A call that timed out is

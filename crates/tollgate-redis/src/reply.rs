@@ -18,7 +18,8 @@ const LATE: u8 = 1;
 const FULL: u8 = 1;
 const REFUSED: u8 = 2;
 const REPEATED: u8 = 3;
-/// The flag of a reading that is followed by its reserved units and its added units.
+/// The flag of a reading that is followed by two more numbers: its reserved units, and the units
+/// that a settlement added.
 const MORE: u8 = 1;
 
 /// Returns the time that the server's clock showed when the server answered. The reply contains
@@ -65,7 +66,8 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     (rest.is_empty() && run.jobs == 0).then_some(answers)
 }
 
-/// Decodes the answer to a job that shares its answer with no other job.
+/// Decodes the answer to a job that shares its answer with no other job. Returns `None` if `rest`
+/// does not start with a valid answer.
 fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
     if Window::begins_with(*rest.first()?) {
         return take_window_readings(job, rest, Outcome::Admitted).map(Answer::Readings).map(Ok);
@@ -79,7 +81,8 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
 }
 
 /// Decodes the answers to the charges of a job. A job contains either only reads of cells, only
-/// joins of cells, or only other operations.
+/// joins of cells, or only other operations. Returns `None` if `rest` does not start with valid
+/// answers.
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
     let mut asks = job.asks.iter();
     match job.asks.first()?.op {

@@ -162,7 +162,8 @@ impl Step {
         Self { name, tight_name, look_name, library, script, script_hash }
     }
 
-    /// Returns the call that executes `command`.
+    /// Returns the Redis command that makes the step execute `command`. `runs` and `access` select
+    /// the form of the step, and whether the step may write.
     pub(crate) fn call(&self, runs: StepRuntime, access: Access, command: &Command<'_>) -> Cmd {
         if matches!(runs, StepRuntime::Module | StepRuntime::Tables) {
             return module_call(access, command);

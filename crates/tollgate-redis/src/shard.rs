@@ -40,24 +40,24 @@ pub struct ShardSettings {
     pub batcher: BatcherLimits,
     /// The timeouts of the connections.
     pub link: LinkLimits,
-    /// The role in which the shard is opened.
+    /// Whether this process writes to the shard, as a node does, or only reads from it.
     pub client_role: ClientRole,
 }
 
 impl ShardSettings {
-    /// Returns settings for a primary without replicas, with default limits.
+    /// Returns settings for a primary without replicas, with the default of every other setting.
     #[must_use]
     pub fn new(primary: Endpoint) -> Self {
         Self::replicated(primary, Vec::new())
     }
 
-    /// Returns settings for a primary and its replicas, with default limits.
+    /// Returns settings for a primary and its replicas, with the default of every other setting.
     #[must_use]
     pub fn replicated(primary: Endpoint, replicas: Vec<Endpoint>) -> Self {
         Self::of(Topology::Static { primary, replicas })
     }
 
-    /// Returns settings for these servers, with default limits.
+    /// Returns settings for the servers of `topology`, with the default of every other setting.
     #[must_use]
     pub fn of(topology: Topology) -> Self {
         Self {

@@ -1,4 +1,5 @@
-//! Documents that nodes share. Each document has two keys, for its version and its content.
+//! Documents that all Tollgate nodes share, such as the table of overrides. Each document has two
+//! keys, for its version and its content.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -63,7 +64,8 @@ impl BlobKeys {
     }
 
     /// Replaces the document by `document`, if its version is `before`. The new document expires
-    /// after `lasting`.
+    /// after `lasting`. If the version is not `before`, nothing is changed, and
+    /// [`CasOutcome::Stale`] is returned.
     pub(crate) async fn replace(
         &self,
         link: &Link,
@@ -83,7 +85,8 @@ impl BlobKeys {
     }
 }
 
-/// Sends a query over the link's current connection, and waits for at most [`BLOB_DEADLINE`].
+/// Sends the query `ask` over the link's current connection, and waits for at most
+/// [`BLOB_DEADLINE`].
 async fn within<T>(
     link: &Link,
     ask: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,

@@ -32,7 +32,7 @@ pub(crate) struct StepCodec {
     /// How the step runs in the server, and the commands for reads. The codecs of the server's
     /// replicas share this value.
     ways: Arc<AtomicRuntimeInfo>,
-    /// If the server is a replica, how the step runs in its primary.
+    /// How the step runs in the primary of this server. `None` if this server is not a replica.
     primary: Option<Arc<AtomicRuntimeInfo>>,
     tight_commands_left: AtomicU32,
 }
@@ -55,7 +55,8 @@ impl StepCodec {
         self.ways.get().map_or(StepRuntime::Script, |ways| ways.runs)
     }
 
-    /// Returns whether the next command for `jobs` may write to the server's keys.
+    /// Returns whether the next command for `jobs` only reads or may write to the server's keys. If
+    /// the command may write, counts it as [`room`](Self::room) does.
     fn access(&self, jobs: &[Job]) -> Access {
         if jobs.iter().all(Job::is_read_only) {
             return Access::Read(self.ways.get().map_or(ReadVerb::Plain, |ways| ways.reads));
@@ -63,7 +64,7 @@ impl StepCodec {
         Access::Write(self.room())
     }
 
-    /// Returns whether the next command may create keys, and counts this command.
+    /// Returns whether the step may create keys in the next command, and counts this command.
     fn room(&self) -> KeyCreation {
         let fewer = |left: u32| left.checked_sub(1);
         match self.tight_commands_left.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {

@@ -18,7 +18,8 @@ use crate::step_codec::StepCodec;
 /// of the call was executed.
 const MAX_SENDS: usize = 8;
 
-/// Limits in one Redis or Valkey server. The step in the server decides each call.
+/// A store that keeps the counters of limits in one Redis or Valkey server. The step in the server
+/// decides each call.
 ///
 /// The store is exact: a call is one command and one round trip, is atomic in the server, and
 /// returns the same integers as [`tollgate_core::decide()`].

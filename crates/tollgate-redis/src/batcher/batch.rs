@@ -93,13 +93,14 @@ impl<J, A> Batch<J, A> {
         self.jobs.is_empty()
     }
 
-    /// Returns the earliest deadline of the jobs. After that time, at least one caller no longer
-    /// waits.
+    /// Returns the earliest deadline of the jobs, or `None` if the batch is empty. After that time,
+    /// at least one caller no longer waits.
     pub(super) fn first_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).min()
     }
 
-    /// Returns the latest deadline of the jobs. After that time, no caller waits.
+    /// Returns the latest deadline of the jobs, or `None` if the batch is empty. After that time,
+    /// no caller waits.
     pub(super) fn last_deadline(&self) -> Option<Instant> {
         self.waiters.iter().map(|waiter| waiter.deadline).max()
     }
@@ -175,7 +176,7 @@ impl<J, A> Batch<J, A> {
         self.waiters.first().map_or(Priority::Normal, |waiter| waiter.priority)
     }
 
-    /// Appends the jobs of `other`.
+    /// Appends the jobs of `other`, with their waiters, to this batch.
     pub(super) fn append(&mut self, mut other: Self) {
         self.jobs.append(&mut other.jobs);
         self.waiters.append(&mut other.waiters);

@@ -1,4 +1,4 @@
-//! Counters of a batcher.
+//! Counters of a batcher's calls and jobs.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -34,7 +34,8 @@ pub(super) struct Dispatcher<C: Codec> {
     /// unusable too.
     left: AtomicU64,
     pacing: Arc<Pacing>,
-    /// The last time at which the step was loaded because the server had lost the step.
+    /// The last time at which the step was loaded because the server had lost the step. `None` if
+    /// the server never lost it.
     loaded: Mutex<Option<Instant>>,
 }
 
@@ -156,7 +157,8 @@ impl<C: Codec> Dispatcher<C> {
     }
 
     /// Returns the connection to use. If a connection is being opened, waits for the connection,
-    /// until `last` at most.
+    /// until `last` at most. Returns `None` if the server is down, if no usable connection is open
+    /// by `last`, or if `last` is `None`.
     async fn connection(
         &self,
         phases: &mut watch::Receiver<Phase>,

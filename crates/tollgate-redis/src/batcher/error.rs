@@ -1,4 +1,4 @@
-//! The errors of jobs.
+//! The reasons why a batcher has no answer to a job.
 
 use std::fmt;
 

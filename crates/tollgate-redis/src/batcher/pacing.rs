@@ -26,7 +26,7 @@ const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 /// did not wait in the network or in the server.
 const LONGER_CALL_SHARE: u64 = 32;
 
-/// The calls of a batcher that are in flight. Decides whether another call may be sent.
+/// Counts the calls of a batcher that are in flight, and decides whether another call may be sent.
 #[derive(Debug)]
 pub(super) struct Pacing {
     /// The value of [`overdue_after`](super::BatcherLimits::overdue_after) in the batcher's limits.
@@ -66,8 +66,8 @@ impl Pacing {
         }
     }
 
-    /// Returns a slot for a call that the caller of the job sends itself, if another call may be
-    /// sent.
+    /// Returns a slot for a call that the caller of the job sends itself, or `None` if no other
+    /// call may be sent now.
     pub(super) fn try_begin(self: &Arc<Self>) -> Option<Slot> {
         if !add_below(&self.by_callers, CALLS_IN_FLIGHT) {
             return None;
@@ -226,8 +226,8 @@ mod tests {
         assert!(slots.iter().all(Option::is_some));
     }
 
-    /// Guards against the sending of all these calls at once, after which the next job would wait
-    /// for a whole round trip.
+    /// Further calls are not sent all at once. Otherwise the next job would wait for a whole round
+    /// trip.
     #[tokio::test]
     async fn further_calls_are_spread_over_the_round_trip() {
         let pacing = pacing(Duration::from_millis(400));

@@ -20,7 +20,7 @@ struct Item<C: Codec> {
     waiter: Waiter<C::Answer>,
 }
 
-/// The sender of the queue.
+/// The sending end of the queue. If the queue is full, it rejects further jobs.
 pub(super) struct QueueSender<C: Codec> {
     items: Sender<Item<C>>,
     bytes: Arc<AtomicUsize>,
@@ -38,10 +38,10 @@ pub(super) struct QueueReceiver<C: Codec> {
     limits: BatcherLimits,
 }
 
-/// The jobs of one batch.
+/// The jobs of one batch, with their waiters.
 pub(super) type Jobs<C> = Batch<<C as Codec>::Job, <C as Codec>::Answer>;
 
-/// Creates an empty queue.
+/// Creates an empty queue, and returns its two ends.
 pub(super) fn queue<C: Codec>(limits: BatcherLimits) -> (QueueSender<C>, QueueReceiver<C>) {
     let (sender, receiver) = channel(limits.waiting.max(1));
     let bytes = Arc::new(AtomicUsize::new(0));

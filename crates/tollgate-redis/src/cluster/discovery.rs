@@ -23,10 +23,9 @@ const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// The number of nodes that one discovery queries at the same time.
 const MAX_PROBES: usize = 3;
 
-/// The number of consecutive discoveries that must return an older epoch than the known epoch
-/// before the older layout is accepted. This many older answers mean that the cluster was created
-/// again. Fewer older answers are ignored, because they may come from nodes that were cut off from
-/// the cluster.
+/// The number of consecutive discoveries with an older epoch than the known epoch that are ignored.
+/// These answers may come from nodes that were cut off from the cluster. If the next discovery also
+/// returns an older epoch, the cluster was created again, and the older layout is accepted.
 const MAX_STALE_PROBES: u32 = 5;
 
 /// The known layout of a cluster, which the store and the discovery task share.
@@ -35,7 +34,8 @@ pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
     /// Wakes the discovery task early.
     news: Notify,
-    /// The node that the next discovery queries first, because a redirect pointed to it.
+    /// The node that the next discovery queries first, because a redirect pointed to it. `None`
+    /// without such a redirect since the last discovery.
     named: Mutex<Option<NodeAddress>>,
     last_error: Mutex<Option<ClusterError>>,
     importing_groups: ImportingGroups,
@@ -68,7 +68,7 @@ impl SharedMap {
     }
 
     /// Returns the slot map. Before the first discovery has finished, waits for its result until
-    /// `deadline`.
+    /// `deadline`. Returns `None` if `deadline` passes first, or if no discovery has succeeded.
     pub(super) async fn map(&self, deadline: Instant) -> Option<Arc<SlotMap>> {
         let mut findings = self.map.subscribe();
         let found = findings.wait_for(|finding| !matches!(finding, MapState::Pending));
@@ -112,8 +112,9 @@ impl SharedMap {
         self.request_refresh();
     }
 
-    /// Returns the importing group of `node`, which is a node in no group of the slot map. The
-    /// group contains no other node. Returns `None` if there are too many importing groups.
+    /// Returns the group of `node`, for a node that is in no group of the slot map, such as a node
+    /// that is about to get its first slot. Opens the group if it does not exist yet. The group
+    /// contains no other node. Returns `None` if there are too many of these groups.
     pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
         let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
         self.importing_groups.ask(node, || self.open(&alone))

@@ -1,4 +1,4 @@
-//! The errors of cluster discovery.
+//! The reasons why the slot layout of a cluster could not be read.
 
 use std::fmt;
 

@@ -24,8 +24,8 @@ use crate::topology::Topology;
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
-    /// The slot of the generation key, by which a loss of data is detected. If this key is missing,
-    /// the other keys of the group are lost too.
+    /// The slot of the generation key, by which a loss of data is detected. `None` before the group
+    /// has slots. If this key is missing, the other keys of the group are lost too.
     witness: Mutex<Option<Slot>>,
 }
 

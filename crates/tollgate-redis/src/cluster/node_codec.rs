@@ -1,4 +1,4 @@
-//! The step on a cluster node.
+//! The codec for the step on one cluster node.
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};

@@ -34,7 +34,7 @@ use crate::slot::{SLOTS, Slot};
 /// replica and the primary each get half of the deadline.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
-/// Limits in a Redis Cluster.
+/// The counters of limits, in a Redis Cluster.
 ///
 /// Subjects with the same [`Tag`](crate::Tag) share a slot. A call on these subjects is one command
 /// to the node that owns the slot. The decision is exact and needs one round trip. Calls that wait
@@ -66,7 +66,8 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    /// Opens a store on the cluster of `settings` and starts its discovery. Needs a tokio runtime.
+    /// Opens a store on the cluster of `settings` and starts to discover the slot layout of the
+    /// cluster. Needs a tokio runtime.
     #[must_use]
     pub fn open(settings: ClusterSettings, keys: Keys, choice: RuntimeChoice) -> Self {
         let keys = keys.with_tag(settings.tag.clone());

@@ -32,7 +32,7 @@ pub struct ClusterSettings {
     pub refresh: Duration,
     /// Whether charges are held back after a primary's replication epoch changed.
     pub after_failover: AfterFailover,
-    /// The role in which the cluster is opened.
+    /// Whether this process writes to the cluster, as a node does, or only reads from it.
     pub client_role: ClientRole,
 }
 
@@ -50,7 +50,7 @@ pub enum AfterFailover {
 }
 
 impl ClusterSettings {
-    /// Returns settings for the cluster of `seeds` with default limits.
+    /// Returns settings for the cluster of `seeds`, with the default of every other setting.
     #[must_use]
     pub fn new(seeds: impl IntoIterator<Item = Endpoint>) -> Self {
         Self {

@@ -32,7 +32,7 @@ impl SlotMap {
         Self { groups: layout.groups.iter().map(&mut group).collect(), owners }
     }
 
-    /// Returns the owner of `slot`.
+    /// Returns the group that owns `slot`, or `None` if no group owns the slot.
     pub(super) fn owner(&self, slot: Slot) -> Option<&Arc<Group>> {
         self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
     }
@@ -45,7 +45,7 @@ impl SlotMap {
         self.groups.get(place)
     }
 
-    /// Returns the group that `node` belongs to.
+    /// Returns the group that `node` belongs to, or `None` if `node` is in no group.
     pub(super) fn group_of(&self, node: &NodeAddress) -> Option<&Arc<Group>> {
         self.groups.iter().find(|group| group.has(node))
     }

@@ -14,7 +14,7 @@ use crate::connection::{Address, Endpoint, LinkError, Pushes, open};
 /// newer layout.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// The name of the query in errors.
+/// The command that queries the layout, as error messages name it.
 const QUESTION: &str = "CLUSTER SLOTS";
 
 /// The cluster layout that one node reports.
@@ -110,7 +110,8 @@ async fn question(endpoint: &Endpoint) -> Result<Answer, ClusterError> {
     Ok(Answer { layout, view, address })
 }
 
-/// Returns the host for nodes without a host in the reply: the host of the queried node.
+/// Returns the host of the server at `endpoint`. If the server reports a node without a host, the
+/// node gets this host.
 fn host(endpoint: &Endpoint) -> &str {
     match &endpoint.address {
         Address::Tcp { host, .. } => host,

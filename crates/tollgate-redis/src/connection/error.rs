@@ -59,7 +59,7 @@ pub enum LinkError {
     /// The server is no longer the shard's primary, although it may still report the role of a
     /// primary.
     Deposed {
-        /// The server's address.
+        /// The address of the server that is no longer the primary.
         address: String,
         /// The server that replaced this server. `None` if this server does not belong to the
         /// shard.
@@ -68,7 +68,7 @@ pub enum LinkError {
     /// The server reports the role of a primary, but another server reports this role too, and all
     /// nodes choose the other server.
     Outranked {
-        /// The server's address.
+        /// The address of the server that is not chosen.
         address: String,
         /// The server that the nodes choose as the primary.
         by: String,

@@ -84,10 +84,10 @@ impl Load {
         calls.progress_at = Instant::now();
     }
 
-    /// Returns the sort key by which a connection is chosen for a new call. Connections with an
-    /// abandoned call or a delayed reply are last. The other connections are sorted by the number
-    /// of calls in flight, fewest first. A reply is delayed if it takes longer than
-    /// `overdue_after`.
+    /// Returns the sort key by which a connection is chosen for a new call. The first value is true
+    /// for connections with an abandoned call or a delayed reply, which are last. The second value
+    /// is the number of calls in flight: connections with fewer calls come first. A reply is
+    /// delayed if it takes longer than `overdue_after`.
     pub(crate) fn order(&self, overdue_after: Duration) -> (bool, usize) {
         let calls = self.0.lock();
         let is_overdue = calls.in_flight > 0 && calls.progress_at.elapsed() > overdue_after;

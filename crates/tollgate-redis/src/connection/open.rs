@@ -22,7 +22,7 @@ use crate::offset::Reading;
 /// The most calls in flight to one server. The write queue of a connection has the same capacity.
 pub(crate) const CALLS_IN_FLIGHT: usize = 16;
 
-/// The names, in errors, of the commands that verify a connection.
+/// The commands that verify a connection, as error messages name them.
 const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
 
 /// The report of a server about itself.
@@ -184,7 +184,9 @@ pub(crate) async fn open(
     Ok(Connection { redis, generation, ended, address, driver, endpoint: endpoint.clone(), load })
 }
 
-/// Reads credentials and certificates from files and the environment, on a thread that may block.
+/// Reads the credentials and the certificates of `endpoint` from files and the environment, on a
+/// thread that may block. Returns them in the form that a new connection needs. The connector is
+/// `None` if the endpoint does not use TLS.
 async fn prepare(
     endpoint: &Endpoint,
 ) -> Result<(RedisConnectionInfo, Option<TlsConnector>), LinkError> {

@@ -90,8 +90,9 @@ impl Replication {
     }
 }
 
-/// Returns the earlier history from the fields `history` and `first`. A server without an earlier
-/// history reports the offset -1 and an id that consists of zeros.
+/// Returns the earlier history from the fields `history` and `first`, or `None` without an earlier
+/// history. A server without an earlier history reports the offset -1 and an id that consists of
+/// zeros.
 fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
     let first: u64 = first?.parse().ok()?;
     // The server reports the offset of the first byte that does not belong to the earlier history.

@@ -54,7 +54,7 @@ impl NameResolver {
         Self { last: Arc::default(), ..self.clone() }
     }
 
-    /// In a simulation, returns the network that replaces TCP.
+    /// Returns the network that replaces TCP in a simulation, or `None` outside of a simulation.
     #[cfg(feature = "simulation")]
     pub(super) fn network(&self) -> Option<&dyn tollgate_link::simulation::Network> {
         self.network.0.as_deref()

@@ -15,7 +15,8 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 pub struct Tls {
     /// The PEM file of the trusted authorities. `None` selects the system's authorities.
     pub authorities: Option<PathBuf>,
-    /// The PEM files of the client's certificate chain and private key.
+    /// The PEM files of the client's certificate chain and private key. `None` if the client
+    /// presents no certificate.
     pub client: Option<(PathBuf, PathBuf)>,
     /// The name in the server's certificate. `None` if the certificate contains the host name.
     pub server_name: Option<String>,

@@ -26,8 +26,8 @@ use crate::batcher::{Batcher, BatcherError, BatcherLimits};
 use crate::connection::Endpoint;
 use crate::link::RequiredRole;
 
-/// The time limit of each wait of a test. A busy machine does not reach this limit, and a test run
-/// takes longer.
+/// The time limit of each wait in a test. Even on a busy machine, an expected event happens
+/// earlier.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The deadline of jobs that the server is expected to execute.

@@ -34,8 +34,8 @@ impl Job {
     /// the time of the job.
     ///
     /// # Errors
-    /// [`StoreError::Corrupt`] if no store of this version writes such a cell. The step would
-    /// reject the cell together with all other jobs in the same command.
+    /// [`StoreError::Corrupt`] if one of `cells` could not have been written by a store of this
+    /// version. The step would reject the cell together with all other jobs in the same command.
     pub(crate) fn joining(
         keys: &Keys,
         time: impl Into<JobTime>,

@@ -235,7 +235,7 @@ impl ClaimedConnection {
         &self.connection
     }
 
-    /// Returns when the call was counted.
+    /// Returns the time at which the call was counted.
     pub(crate) const fn since(&self) -> Instant {
         self.since
     }

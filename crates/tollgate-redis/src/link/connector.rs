@@ -26,7 +26,8 @@ pub(super) struct ShardConnector<C> {
     limits: LinkLimits,
     clock: Arc<ShardClock>,
     histories: Arc<EpochTracker>,
-    /// The address of the server that the last connection led to.
+    /// The address of the server that the last connection led to. `None` before the first
+    /// connection.
     served: Option<Box<str>>,
     /// Whether the last two connections led to different servers.
     took_over: bool,
@@ -121,8 +122,9 @@ impl<C: Codec> ShardConnector<C> {
         Self { members, view, required_role, codec, limits, clock, histories, served, took_over }
     }
 
-    /// Returns a connection to the first server that has the required role. If no server has this
-    /// role, returns the error of the first server in the list.
+    /// Returns a connection to the first server that has the required role, and the report of this
+    /// server. `generation` is the number of the new connection. If no server has this role,
+    /// returns the error of the first server in the list.
     ///
     /// The servers are tried concurrently, so a frozen primary does not delay the connection to the
     /// replica that took over.

@@ -92,7 +92,8 @@ impl Link {
         self.supervised.up().await;
     }
 
-    /// Reports that the connection with the number `generation` cannot be used any more.
+    /// Reports that the connection with the number `generation` cannot be used any more, because of
+    /// `fault`.
     pub(crate) fn report(&self, generation: u64, fault: Fault) {
         self.supervised.health().report(generation, fault);
     }

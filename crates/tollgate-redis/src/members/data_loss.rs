@@ -65,7 +65,8 @@ struct KnownState {
     generation: Option<Box<[u8]>>,
     history: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
-    /// The number of keys that the primary had evicted at the last check.
+    /// The number of keys that the primary had evicted at the last check. `None` if the primary did
+    /// not report it.
     evicted: Option<u64>,
     count: u64,
     last: Option<DataLoss>,
@@ -188,7 +189,8 @@ async fn read(connection: &Connection, key: &str) -> Found {
     }
 }
 
-/// Returns how many keys the server has evicted since its start.
+/// Returns how many keys the server has evicted since its start, or `None` if the server does not
+/// report this number.
 async fn evicted(connection: &Connection) -> Option<u64> {
     let mut info = redis::cmd("INFO");
     info.arg("stats");

@@ -199,7 +199,8 @@ impl PrimaryElection {
         &self.deposed
     }
 
-    /// Returns the primary that a trusted vote names.
+    /// Returns the primary that the trusted vote with the latest epoch names, or `None` without a
+    /// trusted vote.
     pub(super) fn named(&self, now: Instant) -> Option<&str> {
         self.winning_vote(now).map(|word| &*word.primary)
     }
@@ -244,7 +245,7 @@ impl PrimaryElection {
         losers.map(|(address, _)| (address.clone(), best.clone())).collect()
     }
 
-    /// Returns the trusted vote with the latest epoch.
+    /// Returns the trusted vote with the latest epoch, or `None` without a trusted vote.
     fn winning_vote(&self, now: Instant) -> Option<&SentinelVote> {
         let words = self.words.values().filter(|word| self.is_fresh(word.at, now));
         words.filter(|word| self.is_believed(word, now)).max_by_key(|word| word.epoch)
@@ -286,7 +287,7 @@ impl PrimaryElection {
     }
 
     /// Returns the primary with a replication history that continues the history of the server of
-    /// `claim`.
+    /// `claim`, or `None` if there is no such primary.
     fn successor(&self, claim: &ServerClaim, now: Instant) -> Option<&str> {
         let left = &claim.replication.as_ref()?.history;
         let goes_on = |heir: &ServerClaim| {

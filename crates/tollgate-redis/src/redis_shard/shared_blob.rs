@@ -1,4 +1,5 @@
-//! Documents that nodes share. The primary stores these documents.
+//! Documents that all Tollgate nodes share, such as the table of overrides. The primary stores
+//! these documents.
 
 use std::time::Duration;
 
@@ -28,7 +29,8 @@ impl RedisShard {
 
     /// Replaces the document called `name` by `document`, if the stored version is `before`. The
     /// comparison and the replacement are one atomic step. The new document expires after
-    /// `lasting`.
+    /// `lasting`. If the stored version is not `before`, nothing is changed, and
+    /// [`CasOutcome::Stale`] is returned.
     ///
     /// # Errors
     /// The same as [`shared_blob_version`](Self::shared_blob_version). After an error, it is

@@ -32,7 +32,8 @@ impl Window {
     }
 
     /// Decodes the window at the front of `rest`. If earlier jobs of the same command charged the
-    /// window after the command read it, their units come before the digits of the window.
+    /// window after the command read it, their units come before the digits of the window. Returns
+    /// `None` if `rest` does not start with a window.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut counted = 0;
         if rest.first() == Some(&b'+') {

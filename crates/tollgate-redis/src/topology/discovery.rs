@@ -88,7 +88,8 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Queries the server on `connection`. If this connection cannot be used, opens a new connection.
+/// Queries the report of `server` on `connection`, and returns both. If there is no connection, or
+/// the connection has ended, opens a new connection first.
 async fn ask(
     connection: Option<Connection>,
     server: &Endpoint,

@@ -16,7 +16,8 @@ use crate::members::Confidence;
 /// sentinels in the report.
 const MAX_NAMED: usize = 16;
 
-/// The channels with events that cause a query: the steps of a failover, and added or lost servers.
+/// The channels with events that cause a query: the stages of a failover, and added or lost
+/// servers.
 const CHANNELS: [&str; 7] = [
     "+switch-master",
     "+promoted-slave",
@@ -27,7 +28,7 @@ const CHANNELS: [&str; 7] = [
     "-odown",
 ];
 
-/// The name, in errors, of the commands that query a sentinel.
+/// The commands that query a sentinel, as error messages name them.
 const QUESTION: &str = "SENTINEL";
 
 /// The location of a server or a sentinel in a sentinel's report: a host name or IP address, and a
@@ -160,7 +161,8 @@ fn places(list: &Value) -> Vec<ServerLocation> {
     entries.iter().filter_map(place).take(MAX_NAMED).collect()
 }
 
-/// Parses pairs of names and values. RESP2 encodes the pairs as a list, and RESP3 as a map.
+/// Parses pairs of names and values. RESP2 encodes the pairs as a list, and RESP3 as a map. Returns
+/// `None` for any other reply.
 fn fields(reply: &Value) -> Option<HashMap<String, String>> {
     HashMap::from_redis_value_ref(reply).ok()
 }

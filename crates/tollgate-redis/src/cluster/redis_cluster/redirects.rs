@@ -81,7 +81,11 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Selects the node of `redirect` for the next attempt.
+    /// Selects the node and the route for the next attempt, as `redirect` requires. If some keys of
+    /// the job have not moved yet, waits for a short time first.
+    ///
+    /// # Errors
+    /// The error with which the job ends, if no further attempt is possible.
     async fn turn(&mut self, redirect: Redirect, deadline: Instant) -> Result<(), BatcherError> {
         if Instant::now() >= deadline {
             return Err(BatcherError::Redirected(redirect));

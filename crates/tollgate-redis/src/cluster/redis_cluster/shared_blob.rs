@@ -1,4 +1,5 @@
-//! Documents that nodes share. Each document is stored on the primary that owns its slot.
+//! Documents that all Tollgate nodes share, such as the table of overrides. Each document is stored
+//! on the primary that owns the slot of the document's keys.
 
 use std::sync::Arc;
 use std::time::Duration;
