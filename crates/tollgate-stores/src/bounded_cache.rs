@@ -80,7 +80,8 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// Returns the key of the part `part` of the state with the key `key`.
+    /// Returns a key for one part of the state with the key `key`. `part` identifies the part, such
+    /// as a block or a permit.
     pub(super) fn part(&self, key: Key, part: u128) -> Key {
         let mut hasher = self.hasher;
         hasher.write_u128(key.0);

@@ -102,8 +102,8 @@ pub struct ReplayCounts {
     /// The number of replication epochs that might lack recorded state. These epochs began when
     /// this node had recorded state.
     pub repairs: u64,
-    /// The number of limits and subjects with incomplete usage in the new epoch that was completed
-    /// from the records.
+    /// The number of limits and subjects whose usage was incomplete in the new epoch and was
+    /// completed from the records.
     pub places: u64,
     /// The number of units that were missing in new epochs and were joined from the records.
     pub units: u64,
@@ -141,8 +141,8 @@ impl<S> FailoverReplay<S> {
         }
     }
 
-    /// Sets the retention: the longest time before an [outage](ReplicationEpochs::outage) from
-    /// which recorded answers are replayed.
+    /// Sets the retention: how old a recorded answer may be at the start of an
+    /// [outage](ReplicationEpochs::outage) to be replayed after it.
     ///
     /// The length of the outage, up to [`MAX_OUTAGE`], is added to this retention. With a retention
     /// of zero, only answers of the same millisecond are replayed.

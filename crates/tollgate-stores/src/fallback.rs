@@ -30,8 +30,9 @@ pub trait FallbackStore: Store {
     /// answer.
     fn observe(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings);
 
-    /// Returns the units of `limit` that `subject` uses at this store. At most this number of units
-    /// may later be charged to the main store for the subject.
+    /// Returns the units of `limit` that `subject` uses at this store. When the main store answers
+    /// again, it is charged for at most this number of units of the subject. The default
+    /// implementation returns the largest number, which limits nothing.
     fn used(
         &self,
         _now: Timestamp,
@@ -72,8 +73,8 @@ pub struct Fallback<A, B> {
     store: A,
     fallback_store: B,
     local_charges: LocalCharges,
-    /// The longest time for a call that first charges the store for local admissions. The time
-    /// includes both charges.
+    /// The longest time for a call that first charges the main store for units that the fallback
+    /// admitted. The time includes both charges. `None` if this time is not limited.
     budget: Option<Duration>,
     fallback_decisions: AtomicU64,
     unanswered: AtomicU64,
@@ -294,7 +295,7 @@ struct Part<'a> {
     places: Vec<usize>,
 }
 
-/// Splits the charges into the charges for which the predicate returns true and the other charges.
+/// Splits the charges into the charges for which `is_such` returns true and the other charges.
 fn split<'a>(
     charges: &[Charge<'a>],
     is_such: impl Fn(&Charge<'a>) -> bool,

@@ -1,4 +1,4 @@
-//! Owned charges for separate tasks.
+//! Copies of charges that own their data, for tasks that outlive the caller.
 
 use tollgate_core::{Charge, Limit, Operation, Subject};
 

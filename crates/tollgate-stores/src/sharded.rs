@@ -138,7 +138,7 @@ impl<S> Sharded<S> {
     }
 
     /// Returns the expected share of all subjects on the shard `name`, as the weight of the shard
-    /// and the sum of all weights.
+    /// and the sum of all weights. Returns `None` if no shard has this name.
     ///
     /// When the shard is added, this share of the subjects moves to the shard. When the shard is
     /// removed, the share moves away. All other subjects stay on their shards. The actual share

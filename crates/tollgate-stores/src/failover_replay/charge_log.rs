@@ -100,8 +100,9 @@ impl ChargeLog {
         self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
     }
 
-    /// Combines the matching entries into one cell for each limit and subject. The newest cell is
-    /// the last. Cells of the same time are in the order of limits and subjects.
+    /// Combines the entries for which `is_such` returns true into one cell for each limit and
+    /// subject. The newest cell is the last. Cells of the same time are in the order of limits and
+    /// subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
@@ -161,8 +162,8 @@ impl ChargeLog {
         }
     }
 
-    /// Records a reading of the whole usage. If units were not refunded between two readings, the
-    /// reading with more usage is the later one.
+    /// Records a reading that contains the whole usage of a limit and subject. If units were not
+    /// refunded between two readings, the reading with more usage is the later one.
     fn read(
         &self,
         begun: CallStart,
@@ -191,7 +192,8 @@ impl ChargeLog {
         });
     }
 
-    /// Records units of this node's own charge at the position `place`.
+    /// Changes the recorded units of this node's own charges at the position `place`. `count`
+    /// computes the new number of units from the recorded number.
     fn tally(&self, now: Timestamp, charge: &Charge<'_>, place: u64, count: impl Fn(u64) -> u64) {
         let expires_at = refundable_until(charge.limit, ChargePosition(place));
         let Some(new) = self.heard(now, charge, 0, place, expires_at) else { return };

@@ -85,7 +85,7 @@ impl Name {
         Some(Self { length: u8::try_from(encoding.len()).ok()?, bytes })
     }
 
-    /// Returns the subject of this encoding.
+    /// Returns the subject of this encoding, or `None` if the encoding is invalid.
     pub(super) fn subject(&self) -> Option<Subject> {
         Subject::from_bytes(self.bytes.get(..usize::from(self.length))?)
     }

@@ -18,9 +18,8 @@ const ATTEMPTS: usize = 4;
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Charges the store for the units that the fallback admitted on the limits and subjects of the
     /// call, and then sends the call as `ask_store` does. The charges and the call must end within
-    /// the budget. If the fallback admitted no such units, also charges the store for some entries
-    /// of other subjects. Each of these entries gets one attempt, so the call waits no longer than
-    /// for its own charge.
+    /// the budget. If the fallback admitted no such units, sends the call at once, and concurrently
+    /// charges the store for some entries of other subjects, with one attempt for each entry.
     pub(super) async fn ask_charged(
         &self,
         now: Timestamp,

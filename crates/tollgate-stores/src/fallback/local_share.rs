@@ -81,9 +81,10 @@ impl<S> LocalShare<S> {
         self
     }
 
-    /// Returns the maximum units of `limit` that all nodes together admit in one window. The
-    /// maximum is at most the capacity of the limit. If the capacity is smaller than the number of
-    /// nodes, the maximum is one unit for each node.
+    /// Returns the maximum units of `limit` that all nodes together admit in one window: the share
+    /// of one node, multiplied by the number of nodes. A share is rounded down, so the maximum is
+    /// at most the capacity of the limit. The exception is a capacity below the number of nodes:
+    /// then each share is one unit, and the maximum is one unit for each node.
     #[must_use]
     pub const fn max_admitted_units(&self, limit: &Limit) -> u64 {
         share_of(limit.capacity(), self.nodes).saturating_mul(self.nodes.get() as u64)
@@ -118,8 +119,9 @@ impl<S: Store> LocalShare<S> {
 
     /// Charges the share until only this node's part of the remaining units is left.
     ///
-    /// The time of the charge is chosen so the charge ends at the main store's reset. If the
-    /// share's window at that time is already over, the remaining units are charged at `now`.
+    /// The time of the charge is chosen so that the charged units are free again at the main
+    /// store's reset. If the share's window at that time is already over, the remaining units are
+    /// charged at `now`.
     async fn go_on(
         &self,
         now: Timestamp,
@@ -145,7 +147,8 @@ impl<S: Store> LocalShare<S> {
 }
 
 impl LastStatus {
-    /// Returns the time at which a charge must be made to end at the recorded reset.
+    /// Returns the time at which the share must be charged, so that the charged units are free
+    /// again exactly at the recorded reset.
     fn taken_at(&self, limit: &Limit) -> Timestamp {
         match limit.algorithm() {
             // A bucket refills from the time of the charge, in proportion to the time passed.

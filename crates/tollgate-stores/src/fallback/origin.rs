@@ -39,7 +39,8 @@ pub(super) fn decider(operation: Operation) -> Decider {
     }
 }
 
-/// Returns the position of the charge that `operation` refunds, settles or extends.
+/// Returns the position of the charge that `operation` refunds, settles or extends. Returns `None`
+/// for every other operation.
 pub(super) const fn mark_of(operation: Operation) -> Option<ChargePosition> {
     match operation {
         Operation::Refund { position, .. }

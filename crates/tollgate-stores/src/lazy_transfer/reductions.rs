@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::{Algorithm, Charge, Cost, Operation};
 
-/// Returns the resets and the refunds among `charges`, as they are sent to the old store, which no
-/// longer decides on the subjects. None of the returned operations increases the usage at the old
-/// store.
+/// Returns the resets among `charges`, and the refunds, settlements and extensions among `charges`,
+/// in the form in which they are sent to the old store, which no longer decides on the subjects.
+/// None of the returned operations increases the usage at the old store.
 pub(super) fn reductions<'a>(charges: &[Charge<'a>]) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
     let reductions = charges.iter().filter_map(|charge| {
         let has_leases = matches!(charge.limit.algorithm(), Algorithm::Concurrency(_));

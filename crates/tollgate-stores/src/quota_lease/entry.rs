@@ -150,8 +150,10 @@ impl LeaseEntry {
         cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
     }
 
-    /// Adds refunded units of this node's own charges to the lease. Does nothing if the lease would
-    /// exceed its maximum.
+    /// Adds refunded units of this node's own charges to the lease. Returns the reading of the
+    /// refund. Changes nothing and returns `None` if the units must be refunded at the store: the
+    /// lease would exceed its maximum, the units were charged at another position or are all units
+    /// of this node at the position, or the limit is used up.
     fn restore_units(
         &mut self,
         cost: Cost,
@@ -184,7 +186,8 @@ impl LeaseEntry {
         }
     }
 
-    /// Undoes a local charge at `position` and returns the status without the charge.
+    /// Undoes a local charge at `position` and returns the status without the charge. If the lease
+    /// has moved to another position, changes nothing and returns `None`.
     pub(super) fn undo_take(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
         if position != self.position {
             return None;
@@ -222,7 +225,8 @@ impl LeaseEntry {
         self.heard
     }
 
-    /// Updates the usage from the store's answer to a call that was sent at `asked`.
+    /// Updates the usage from the store's answer to a call. `asked` is the number of store answers
+    /// that had arrived when the call was sent.
     ///
     /// Answers to concurrent calls arrive in any order, so the last answer may be out of date. In
     /// that case, the usage is at least the certainly [counted](Self::counted) units.
@@ -238,9 +242,9 @@ impl LeaseEntry {
         self.before.saturating_add(self.own).saturating_add(self.unused)
     }
 
-    /// Processes the store's answer to the charge of `units` for the next lease. The second value
-    /// is `true` if the units were charged at another position and must be refunded at that
-    /// position.
+    /// Processes the store's answer to the charge of `units` for the next lease. Returns the
+    /// outcome of the attempt, and whether the store charged the units at another position, where
+    /// they must be refunded.
     pub(super) fn finish(
         &mut self,
         units: u64,
@@ -334,7 +338,8 @@ impl LeaseEntry {
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 
-    /// Returns a refund of all unused units if their window or block still counts at `now`.
+    /// Returns a refund of all unused units, or `None` if there are no unused units or if their
+    /// window or block no longer counts at `now`.
     pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
         let counts = now < refundable_until(&self.account.limit, self.position);
         if counts { self.give(self.unused) } else { None }
@@ -342,7 +347,8 @@ impl LeaseEntry {
 
     /// Returns a refund of unused units. Units that are unused at the previous position are
     /// refunded first. If the previous position has no unused units, the refund contains the unused
-    /// units that exceed the usage of [`HISTORY_SWEEPS`] sweep periods. Called at each sweep.
+    /// units that exceed the usage of [`HISTORY_SWEEPS`] sweep periods. Returns `None` if there are
+    /// no units to refund. Called at each sweep.
     pub(super) fn surplus(&mut self) -> Option<Operation> {
         let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
         self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };

@@ -94,7 +94,8 @@ impl Table {
         self.on(charge, |entry| entry.answer(charge.operation, now, &self.config))?
     }
 
-    /// Undoes a local charge at `position`.
+    /// Undoes a local charge at `position`, and returns the status without the charge. Returns
+    /// `None` if nothing could be undone.
     pub(super) fn undo_take(
         &self,
         charge: &Charge<'_>,
@@ -124,8 +125,9 @@ impl Table {
         begun.unwrap_or(LeaseStep::Nothing)
     }
 
-    /// Ends an attempt to take a lease. Returns the result, and whether the charged units must be
-    /// refunded in the window or block in which the store counted them.
+    /// Ends an attempt to take a lease of `units`. `answer` is the store's answer to the charge for
+    /// the lease. Returns the outcome of the attempt, and whether the units must be refunded,
+    /// because the store counted them in another window or block than that of the lease.
     pub(super) fn end(
         &self,
         account: &Arc<LeaseSubject>,
@@ -153,7 +155,8 @@ impl Table {
         ended.flatten().unwrap_or((LeaseOutcome::Refused, false))
     }
 
-    /// Returns the number of store answers received for the limit and subject of `charge`.
+    /// Returns the number of store answers received for the limit and subject of `charge`, or
+    /// `None` if they have no entry.
     pub(super) fn replies(&self, charge: &Charge<'_>) -> Option<ReplyCount> {
         self.on(charge, |entry| entry.replies())
     }
@@ -200,7 +203,8 @@ impl Table {
         charges >= self.config.hot_after
     }
 
-    /// Returns the reading of a peek without this node's unused units.
+    /// Returns the reading of a peek without this node's unused units. Returns `None` if the status
+    /// without these units is not known.
     pub(super) fn corrected(
         &self,
         charge: &Charge<'_>,
@@ -210,7 +214,8 @@ impl Table {
         self.on(charge, |entry| entry.corrected(reading, asked)).unwrap_or(Some(*reading))
     }
 
-    /// Returns a refund of all unused units of the limit and subject of `charge`.
+    /// Returns a refund of all unused units of the limit and subject of `charge`, or `None` if
+    /// there are no units to refund.
     pub(super) fn all_unused(&self, now: Timestamp, charge: &Charge<'_>) -> Option<LeaseRefund> {
         self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
     }

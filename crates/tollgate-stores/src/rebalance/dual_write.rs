@@ -202,7 +202,8 @@ enum Owner {
 }
 
 /// Returns the operation that undoes `charge` at the owner that admitted the charge, after another
-/// owner refused. `reading` is the admitting owner's reading of the charge.
+/// owner refused. `reading` is the admitting owner's reading of the charge. Returns `None` if
+/// nothing must be undone.
 fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
     let (cost, _) = charge.operation.as_charge()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
@@ -282,7 +283,8 @@ fn merge_readings<'a>(
     apart
 }
 
-/// If each owner opened a fixed window of its own, returns the earlier of the two windows. Both
+/// If each owner opened a fixed window of its own, returns the earlier of the two windows, and
+/// otherwise `None`. `led` and `follows` are the readings of the old and of the new owner. Both
 /// owners continue in the earlier window. A node that calls only one owner opened this window, and
 /// that node's clients were sent the end of this window.
 fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Option<Cell> {

@@ -28,8 +28,8 @@ pub struct Differences {
     pub unanswered: u64,
     /// The number of calls that were not sent to the shadow store because its queue was full.
     pub skipped: u64,
-    /// The number of refunds that could not be sent to the shadow store, because it did not admit
-    /// the charge or because the record of the charge was evicted.
+    /// The number of refunds that could not be sent to the shadow store, because the shadow store
+    /// did not admit the charge or because the record of the charge was evicted.
     pub uncomparable: u64,
     /// The latest differences as examples. The oldest difference is the first.
     pub examples: Vec<Difference>,
