@@ -30,15 +30,15 @@ pub(crate) use server_store::{Handles, ServerStore};
 pub use shadow::ShadowBackend;
 pub use store_clock::StoreClock;
 
-/// The store that a policy file selects for its limits: the memory of this process, servers, or a
-/// combination of two such stores.
+/// The store that a policy file selects for the counters of its limits: the memory of this process,
+/// servers, or a combination of two such stores.
 #[derive(Debug)]
 pub enum Backend {
-    /// The limits are in the memory of this process.
+    /// The counters are in the memory of this process.
     Memory(Box<QuotaRescale<Memory>>),
-    /// The limits are in shards of Redis or Valkey.
+    /// The counters are in shards of Redis or Valkey.
     Redis(Box<RedisBackend>),
-    /// The limits are on memcached servers.
+    /// The counters are on memcached servers.
     Memcached(Box<MemcachedBackend>),
     /// Two stores. One store decides for a percentage of the subjects, and the other store decides
     /// for the rest.
@@ -60,7 +60,7 @@ impl Backend {
         }
     }
 
-    /// Returns the stores that keep limits themselves. A single store is returned with an empty
+    /// Returns the stores that keep counters themselves. A single store is returned with an empty
     /// name. If this store consists of two stores, both are returned with their keys in the policy
     /// file.
     #[must_use]
@@ -88,7 +88,7 @@ impl Backend {
         }
     }
 
-    /// Returns the memory store, if the limits are kept in this process.
+    /// Returns the memory store, or `None` if the counters are not in this process.
     #[must_use]
     pub fn memory(&self) -> Option<&Memory> {
         match self {
@@ -123,7 +123,8 @@ impl Backend {
         }
     }
 
-    /// Returns the status of the memcached servers, if the limits are kept in memcached.
+    /// Returns the status of the memcached servers. The list is empty if the counters are not in
+    /// memcached.
     #[must_use]
     pub fn servers(&self) -> Vec<MemcachedStatus> {
         match self {
@@ -132,8 +133,8 @@ impl Backend {
         }
     }
 
-    /// Returns the counts of decisions that were made without the servers, if the limits are kept
-    /// on servers.
+    /// Returns the counts of decisions that were made without the servers, or `None` if the
+    /// counters are not on servers.
     #[must_use]
     pub fn counts(&self) -> Option<Counts> {
         match self {
@@ -143,7 +144,8 @@ impl Backend {
         }
     }
 
-    /// Returns the status of the shard map, if the store has a shard map that can change.
+    /// Returns the status of the shard map, or `None` if the store has no shard map that can
+    /// change.
     #[must_use]
     pub fn map_status(&self) -> Option<MapStatus> {
         match self {
@@ -165,8 +167,8 @@ impl Backend {
         }
     }
 
-    /// Applies `policy` and the settings in `settings` that can change without a restart. Called
-    /// before the policy is in force.
+    /// Applies `policy` and the settings in `settings` that can change without a restart. `refunds`
+    /// determines from which sources refunds can come. Called before the policy is in force.
     pub(crate) fn follow(&self, settings: &StoreSettings, policy: &Policy, refunds: Refunds) {
         match (self, settings) {
             (Self::Redis(redis), StoreSettings::Redis(settings)) => {

@@ -1,5 +1,5 @@
-//! The store of the documents that nodes share: a shard in Redis, a Redis Cluster, or a memcached
-//! server.
+//! The store of the documents that all nodes share, such as the overrides and the tenants: a shard
+//! in Redis, a Redis Cluster, or a memcached server.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use tollgate_redis::{RedisCluster, RedisShard};
 use crate::backend::Backend;
 use crate::shards::RedisServers;
 
-/// The store of the documents that nodes share, such as the overrides.
+/// The store of the documents that all nodes share, such as the overrides and the tenants.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum BlobStore<'s> {
     Shard(&'s RedisShard),
@@ -59,7 +59,8 @@ impl<'s> BlobStore<'s> {
     }
 
     /// Replaces the document called `name` by `document`, if the stored version is `before`. The
-    /// new document expires after `lasting`.
+    /// new document expires after `lasting`. If the stored version is not `before`, nothing is
+    /// changed, and the result is `CasOutcome::Stale`.
     pub(crate) async fn replace(
         self,
         name: &str,
@@ -79,7 +80,7 @@ impl<'s> BlobStore<'s> {
     }
 }
 
-/// Returns a version as it is encoded in the store.
+/// Returns the bytes by which the store represents `version`.
 pub(crate) fn encoded(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }

@@ -34,8 +34,8 @@ use crate::settings::{OpenError, Refunds, deny_cache_ttl, memory_bounds};
 use crate::shards::{Heartbeats, RedisServers, Shard, ShardMap, ShardStore, Watch, routing};
 
 impl Backend {
-    /// Opens the store of `settings` for the limits of `policy`. `refunds` determines from which
-    /// sources refunds can come.
+    /// Opens the store that `settings` select, for the counters of the limits of `policy`.
+    /// `refunds` determines from which sources refunds can come.
     ///
     /// `key` hashes subjects. [`hash_key`](crate::hash_key) creates the key that the policy file
     /// configures. A store in Redis starts to connect, and answers calls even before it is

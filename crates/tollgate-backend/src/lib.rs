@@ -14,9 +14,9 @@
 //! # }
 //! ```
 //!
-//! [`Backend`] is the store: limits in this process, in memcached, or in shards of Redis or Valkey,
-//! with the wrappers that handle outages. The store reports changes of the shards by [`tracing`]
-//! events.
+//! [`Backend`] is the store: counters in this process, in memcached, or in shards of Redis or
+//! Valkey, with the wrappers that handle outages. The store reports changes of the shards by
+//! [`tracing`] events.
 
 mod backend;
 mod blob_store;

@@ -1,4 +1,4 @@
-//! The limiter of a policy file.
+//! Creates the limiter that a policy file describes.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

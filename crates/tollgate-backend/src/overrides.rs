@@ -34,8 +34,8 @@ const NAME: &str = "overrides";
 /// document this long after its last change. Nodes write such a document again before that time.
 const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
-/// The time after which a node writes the document again if the document contains an override
-/// without an end.
+/// The time after its last write at which a node writes the document again, if the document
+/// contains an override without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
 /// The most attempts to store a change while other nodes store changes too.
@@ -135,7 +135,7 @@ impl OverrideStore for OverrideSync {
 #[derive(Debug)]
 struct Shared {
     limiter: Arc<Limiter<Backend>>,
-    /// The error of the last attempt to read the overrides.
+    /// The error of the last attempt to read the overrides. `None` if the attempt succeeded.
     failure: Mutex<Option<ReadError>>,
     local: Mutex<LocalOverrides>,
     /// The time at which this node last wrote the document.
@@ -183,7 +183,8 @@ impl Shared {
         self.limiter.overrides()
     }
 
-    /// Returns the store of the shared document, or `None` if only this process has the overrides.
+    /// Returns the store of the document with the overrides, or `None` if only this process has the
+    /// overrides.
     fn blob_store(&self) -> Option<BlobStore<'_>> {
         BlobStore::of(self.limiter.store())
     }
@@ -245,7 +246,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Writes the changes that only this node has to the store.
+    /// Writes to the store the changes that only this node has.
     async fn store_local(&self, blob_store: BlobStore<'_>) -> Result<(), StoreError> {
         let pending = self.local.lock().targets().len();
         if pending == 0 {

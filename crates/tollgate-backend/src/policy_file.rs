@@ -38,7 +38,8 @@ pub struct PolicyFile<S = Backend> {
     listeners: ListenerState,
     /// The settings with which the store was opened.
     settings: Settings,
-    /// The content at the last reload attempt. The lock is held during a reload.
+    /// The content at the last reload attempt. `None` before the first attempt. The lock is held
+    /// during a reload.
     taken: Mutex<Option<Look>>,
     /// The content of the policy file at the last check, and the files with networks that the
     /// policy file names. The files are watched too.
@@ -115,8 +116,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         self
     }
 
-    /// Sets a callback that receives each new policy. Code that keeps a copy of some of the
-    /// policy's values needs the callback.
+    /// Sets the callback `on_reload`, which receives each new policy. Code that keeps a copy of
+    /// some of the policy's values needs the callback.
     #[must_use]
     pub fn with_on_reload(mut self, on_reload: impl Fn(&Revision) + Send + Sync + 'static) -> Self {
         self.on_reload = Box::new(on_reload);
@@ -210,8 +211,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         }
     }
 
-    /// Reloads the content `look`, unless the last attempt had the same content or the file has
-    /// changed again.
+    /// Reloads the policy from the content in `look`, unless the last attempt had the same content
+    /// or the file has changed again.
     fn take_once(&self, look: Look) {
         let mut taken = self.taken.lock();
         if taken.as_ref() == Some(&look) {

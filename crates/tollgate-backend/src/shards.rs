@@ -1,5 +1,5 @@
-//! The Redis shards of a policy file, and the work of a node on its shards in addition to
-//! decisions.
+//! The Redis shards of a policy file, and the tasks of a node on its shards: heartbeats, replays
+//! and checks of their status.
 
 mod heartbeats;
 mod inspect;

@@ -125,7 +125,7 @@ impl ShardStatus {
             && primaries.iter().all(|primary| primary.primary().is_some())
     }
 
-    /// Returns the address of the shard's primary, if it answers.
+    /// Returns the address of the shard's primary, or `None` if no primary answers.
     #[must_use]
     pub fn primary(&self) -> Option<&str> {
         self.batchers.first().and_then(reached)
@@ -142,7 +142,7 @@ impl ShardStatus {
     }
 }
 
-/// Returns the address that `batcher` is connected to, if the server answers.
+/// Returns the address that `batcher` is connected to, or `None` if the server does not answer.
 pub(crate) fn reached(batcher: &BatcherStatus) -> Option<&str> {
     batcher.address.as_deref().filter(|_| batcher.circuit_state == CircuitState::Closed)
 }

@@ -153,9 +153,9 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The error of the last attempt to read the tenants.
+    /// The error of the last attempt to read the tenants. `None` if the attempt succeeded.
     failure: Option<ReadError>,
-    /// The version of the last index for which this node has read all partitions.
+    /// The encoded version of the last index after which this node had read all partitions.
     index: Vec<u8>,
     /// The partitions that the index may lack.
     unlisted: BTreeSet<usize>,
@@ -198,7 +198,8 @@ impl Shared {
         self.limiter.tenants()
     }
 
-    /// Returns the store of the documents, or `None` if only this process has the tenants.
+    /// Returns the store of the documents with the tenants, or `None` if only this process has the
+    /// tenants.
     fn blob_store(&self) -> Option<BlobStore<'_>> {
         BlobStore::of(self.limiter.store())
     }

@@ -1,4 +1,4 @@
-//! Limits on memcached servers.
+//! A store that keeps the counters of limits on memcached servers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(crate) type Server = Shard<CallTimer<Memcached>>;
 /// The servers as one store, with all-or-nothing calls.
 pub(crate) type Servers = Atomic<Sharded<CallTimer<Memcached>>>;
 
-/// Limits on memcached servers.
+/// A store that keeps the counters of limits on memcached servers.
 ///
 /// The wrappers are the same as the wrappers of [`RedisBackend`](crate::RedisBackend). The deny
 /// cache keeps refusals for a few milliseconds. All other calls go to the server that owns the

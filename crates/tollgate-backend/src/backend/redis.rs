@@ -1,4 +1,4 @@
-//! Limits in shards of Redis or Valkey.
+//! A store that keeps the counters of limits in shards of Redis or Valkey.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::status::{Counts, MapStatus, ShardStatus};
 /// The shards as one store, which can move subjects to another shard map.
 type Servers = Rebalance<ShardStore>;
 
-/// Limits in shards of Redis or Valkey.
+/// A store that keeps the counters of limits in shards of Redis or Valkey.
 ///
 /// The deny cache of this node answers calls for which it has a valid refusal. Calls on leased
 /// limits are decided from a quota lease of this node if the lease has enough units. All other
@@ -90,8 +90,8 @@ impl RedisBackend {
         self.watch.started().await;
     }
 
-    /// Applies `policy`. If a refund that the policy permits can end a refusal, the deny cache
-    /// keeps refusals only briefly.
+    /// Applies `policy`. `refunds` determines from which sources refunds can come. If a refund that
+    /// the policy permits can end a refusal, the deny cache keeps refusals only briefly.
     pub(crate) fn follow(&self, redis: &RedisSettings, policy: &Policy, refunds: Refunds) {
         self.store.handles().refusals.set_ttl(deny_cache_ttl(redis, policy, refunds));
         self.watch.follow(policy);

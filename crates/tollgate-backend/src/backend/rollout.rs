@@ -1,4 +1,4 @@
-//! A rollout of limits from one store to another.
+//! A rollout: subjects move from an old store to a new store by percentage.
 
 use tollgate::model::{CellTransfer, Percent};
 use tollgate::rollout_percentage::RolloutPercentage;

@@ -1,4 +1,4 @@
-//! The percentage in the policy file.
+//! Detects when a reload finds another percentage in the policy file.
 
 use std::sync::atomic::{AtomicU16, Ordering};
 

@@ -22,7 +22,8 @@ pub(super) struct LocalOverrides {
 #[derive(Debug)]
 struct LocalChange {
     change: OverrideChange,
-    /// The override of the target in the store when the change was made.
+    /// The override that the same target had in the store when the change was made. `None` if it
+    /// had no override.
     before: Option<Arc<Override>>,
 }
 
@@ -49,8 +50,8 @@ impl LocalOverrides {
     }
 
     /// Returns the table in force: the table of the store with the changes applied. A change is
-    /// left out if the store has another override for the same target than when the change was
-    /// made, or if the change has expired.
+    /// left out if the override of the same target in the store differs from the override that was
+    /// there when the change was made, or if the change has expired.
     pub(super) fn in_force(&self, now: Timestamp) -> Arc<OverrideTable> {
         self.changes.iter().fold(self.stored(), |table, LocalChange { change, before }| {
             let target = change.target();

@@ -71,8 +71,8 @@ fn is_turned(old: &StoreSettings, new: &StoreSettings) -> bool {
     }
 }
 
-/// Returns the keys of the Redis store at the key `at` with values that differ between `old` and
-/// `new`.
+/// Returns the keys of the settings that differ between `old` and `new`, which are settings of the
+/// Redis store under the key `at` of the policy file.
 fn redis(at: &str, old: &RedisSettings, new: &RedisSettings) -> Vec<String> {
     let keys = [
         ("shards", old.shards != new.shards),

@@ -71,8 +71,8 @@ fn spans_shards(redis: &RedisSettings, policy: &Policy) -> bool {
         }
 }
 
-/// Returns the index of the name, among the policy's subject names, that selects the shard of a
-/// subject of `limit`.
+/// Returns the dimension that selects the shard of a subject of `limit`, as an index into the
+/// policy's dimensions. Returns `None` if the limit counts by no dimension.
 fn routed_by(redis: &RedisSettings, policy: &Policy, limit: &LimitBinding) -> Option<usize> {
     let is_route = |dimension: &&usize| {
         redis.route_by.as_ref() == Some(&policy.dimensions()[**dimension].name)

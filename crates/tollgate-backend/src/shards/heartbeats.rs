@@ -32,7 +32,8 @@ const QUIET_LOOKS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     map: Arc<ShardMap>,
-    /// The longest time, in milliseconds, for which a counter of any limit affects decisions.
+    /// The longest time, in milliseconds, for which a counter of any limit affects decisions. A
+    /// rebalance stays in the phase `cutover` at least for this time.
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
     task: AbortHandle,
@@ -66,7 +67,8 @@ impl Heartbeats {
         Ok(Self { map, longest, found, task })
     }
 
-    /// Updates the length of a rebalance for the windows of the limits of `policy`.
+    /// Extends the time for which a rebalance stays in the phase `cutover`, if a limit of `policy`
+    /// has a longer window than every limit before.
     pub(crate) fn follow(&self, policy: &Policy) {
         // Counters with longer windows may still be in the shards.
         self.longest.fetch_max(longest(policy), Ordering::Relaxed);
@@ -106,7 +108,7 @@ struct Round {
     /// node used the old map.
     quiet: u32,
     began: Instant,
-    /// The time at which this node entered the phase `cutover`.
+    /// The time at which this node entered the phase `cutover`. `None` before that.
     led: Option<Instant>,
     missed: Missed,
 }
@@ -150,7 +152,7 @@ impl Round {
         answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()
     }
 
-    /// Records the counts, and logs changes.
+    /// Records the counts that the shards returned, and logs changes.
     fn note(&self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let nodes = Nodes::of(
             counts_by_shard.values(),

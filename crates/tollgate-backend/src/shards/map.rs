@@ -63,7 +63,7 @@ impl ShardMap {
     }
 
     /// Returns how far the clock of a shard is ahead of a clock that shows `now`. The shard is the
-    /// first shard with a known time.
+    /// first shard with a known time. Returns `None` if no shard has such a time.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.shards().find_map(|shard| shard.store.servers().clock_offset(now))
     }

@@ -91,6 +91,7 @@ impl RedisServers {
     }
 
     /// Returns how far the shard's clock is ahead of the application's clock, which shows `now`.
+    /// Returns `None` before the first reply.
     pub(crate) fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         match self {
             Self::Shard(shard) => shard.clock_offset(now),

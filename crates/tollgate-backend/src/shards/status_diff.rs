@@ -54,7 +54,8 @@ pub(super) enum Change {
 #[derive(Debug, Default)]
 struct Batcher {
     reach: Reach,
-    /// The address of the primary at the last check with a connected primary.
+    /// The address of the primary at the last check at which a primary was connected. `None` if no
+    /// primary was connected at any check.
     address: Option<String>,
     opened: u64,
 }

@@ -22,7 +22,7 @@ pub const START_WAIT: Duration = Duration::from_secs(1);
 /// The time between two checks of the shards. Each check logs at most one event for each server.
 pub const WATCH_PERIOD: Duration = Duration::from_secs(1);
 
-/// The clock of this node's decisions, which is set once.
+/// The clock for this node's decisions. The cell is empty until the clock is set, once.
 pub(crate) type Deciding = Arc<OnceLock<Arc<dyn Clock>>>;
 
 /// A task that checks the shards periodically until this value is dropped. The task logs changes
@@ -73,7 +73,8 @@ impl Watch {
         Self { started, skew_max, deciding, task: task.abort_handle() }
     }
 
-    /// The clock of this node's decisions, which is set once.
+    /// Returns the cell of the clock for this node's decisions. The cell is empty until the clock
+    /// is set.
     pub(crate) fn deciding(&self) -> Deciding {
         Arc::clone(&self.deciding)
     }

@@ -89,8 +89,9 @@ impl Shared {
         blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
     }
 
-    /// Writes the next version of some partitions. The partitions that were stored are in force on
-    /// this node at once.
+    /// Writes `next`, the next versions of some partitions, to the store. Returns one result for
+    /// each partition, in the same order. The partitions that were stored are in force on this node
+    /// at once.
     pub(super) async fn write(
         &self,
         blob_store: BlobStore<'_>,
