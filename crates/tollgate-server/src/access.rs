@@ -17,7 +17,7 @@ pub const SHORTEST_TOKEN: usize = 16;
 /// The access control of a listener.
 #[derive(Clone, Debug, Default)]
 pub enum Access {
-    /// No token is required: for loopback addresses and unix domain sockets.
+    /// No token is required. Use this variant only for loopback addresses and unix domain sockets.
     #[default]
     Open,
     /// A client must send one of these tokens.
@@ -97,7 +97,8 @@ impl fmt::Debug for Tokens {
 }
 
 impl Access {
-    /// Returns whether a client with `token` is admitted.
+    /// Returns whether a client that sent `token` is admitted. `None` means that the client sent no
+    /// token.
     #[must_use]
     pub fn admits(&self, token: Option<&[u8]>) -> bool {
         match self {
@@ -120,7 +121,7 @@ impl Access {
     }
 }
 
-/// The reason why a listener is not opened.
+/// The reason why tokens are invalid, or why a listener is not opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessError {

@@ -22,7 +22,7 @@ pub struct Connection {
     pub stream: Stream,
     /// The address of the client. `None` on a unix domain socket.
     pub peer: Option<SocketAddr>,
-    /// The current phase of the shutdown.
+    /// The phase of the process's shutdown. The handler can wait for a later phase.
     pub shutdown: Shutdown,
     pub(crate) slot: ConnectionSlot,
 }

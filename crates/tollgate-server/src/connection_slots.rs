@@ -103,7 +103,7 @@ impl ConnectionSlots {
         ConnectionSlot(admission.open(Arc::new(state)))
     }
 
-    /// Returns a slot if one is free.
+    /// Returns a slot, or `None` if no slot is free.
     #[cfg(test)]
     pub(crate) fn try_slot(&self) -> Option<ConnectionSlot> {
         Some(self.open(self.connections.try_admit(None)?))

@@ -1,4 +1,4 @@
-//! The decisions of the last hour.
+//! The decisions of the last hour, kept in memory as samples.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

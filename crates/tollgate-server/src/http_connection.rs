@@ -221,7 +221,8 @@ where
 
     /// Answers the first requests of a connection without hyper, until the client disconnects, a
     /// request needs hyper, or the connection has to end. If the connection has to end, the
-    /// requests that have arrived are answered first, and the reason is returned as well.
+    /// requests that have arrived are answered first. Returns whether the client has disconnected
+    /// or hyper has to continue, and the reason if the connection has to end.
     async fn serve_directly<D, T>(
         &self,
         direct: &mut DirectConnection<D>,
@@ -295,9 +296,10 @@ impl HttpConnectionLimits {
         }
     }
 
-    /// Resolves when the connection should end: its slot is needed for another client, or
-    /// `activity` shows that the client has been silent for too long. The future is polled after
-    /// each turn of the connection, so changes of `activity` are detected without a waker.
+    /// Resolves when the connection should end, and returns the reason: the process drains, the
+    /// connection has reached its maximum age, its slot is needed for another client, or `activity`
+    /// shows that the client has been silent for too long. The future is polled after each turn of
+    /// the connection, so changes of `activity` are detected without a waker.
     async fn end(
         &self,
         activity: &Activity,

@@ -74,7 +74,7 @@ impl ListenerCounters {
         Self { listener, wrong_tokens: Counter::default(), closed: Default::default() }
     }
 
-    /// Returns the number of wrong tokens that clients sent.
+    /// Returns how often clients sent a token that is not a token of the listener.
     #[must_use]
     pub fn wrong_tokens(&self) -> u64 {
         self.wrong_tokens.total.load(Ordering::Relaxed)
@@ -111,7 +111,8 @@ impl ListenerCounters {
 }
 
 impl Counter {
-    /// Adds one. If another log line is due, returns the increase since the last log line.
+    /// Adds one. Returns the increase since the last log line if another log line is due, and
+    /// otherwise `None`.
     fn add(&self) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let mut logged = self.logged.lock();

@@ -82,6 +82,9 @@ pub async fn serve(
 
 /// Waits until all sockets have stopped accepting, and then until every slot of every listener is
 /// free.
+///
+/// # Errors
+/// [`DrainTimeout`] if slots are still in use after the time `drain`.
 async fn end(
     phase: &watch::Sender<Phase>,
     mut listening: tokio::task::JoinSet<()>,

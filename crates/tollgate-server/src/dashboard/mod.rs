@@ -1,8 +1,8 @@
 //! The dashboard: a web page for operators, which uses the same HTTP API as other clients.
 //!
-//! It consists of the HTML, CSS and JavaScript files in `assets/`, without a build step, and loads
-//! nothing from other hosts. The page contains no data. The browser sends the operator's token with
-//! each request.
+//! The dashboard consists of the HTML, CSS and JavaScript files in `assets/`, without a build step,
+//! and loads nothing from other hosts. The page contains no data. The browser sends the operator's
+//! token with each request.
 
 mod assets;
 

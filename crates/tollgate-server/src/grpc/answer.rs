@@ -98,7 +98,9 @@ fn duration(millis: Millis) -> Duration {
     Duration { seconds: millis.as_secs_ceil() as i64, nanos: 0 }
 }
 
-/// Returns the header fields for the client's response, and the body of a refusal.
+/// Returns the header fields for the client's response, and the body of a refusal, which is empty
+/// if the request is not refused. Both are empty if a blocked descriptor, and no limit, refused the
+/// request.
 fn header_fields(
     evaluation: &DescriptorEvaluation<'_>,
     policy: &Policy,

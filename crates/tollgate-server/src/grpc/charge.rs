@@ -63,7 +63,8 @@ pub(super) enum PartOutcome {
 }
 
 /// Charges the descriptors of `parsed` at the time `now`, according to `plan`, which was made with
-/// `policy`.
+/// `policy`. Returns one result for each part of the request. Returns no result if the policy does
+/// not have the domain of the request.
 pub(super) async fn charge<S: Store>(
     limiter: &Limiter<S>,
     policy: &Arc<Revision>,

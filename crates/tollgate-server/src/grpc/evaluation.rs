@@ -1,4 +1,5 @@
-//! The result of a request, combined from the results of all its parts.
+//! The result of a request, combined from the results of its parts. A part consists of the
+//! descriptors that are charged together.
 
 use std::sync::Arc;
 

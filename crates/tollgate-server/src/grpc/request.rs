@@ -19,7 +19,7 @@ pub const MAX_ENTRIES: usize = MAX_DEPTH;
 /// are hashed.
 pub const MAX_KEY_BYTES: usize = 256;
 
-/// A valid request.
+/// A request of Envoy's rate limit service that has been validated.
 #[derive(Debug)]
 pub(super) struct ParsedRequest<'r> {
     pub(super) domain: &'r str,
@@ -41,7 +41,7 @@ struct Count {
     size: Size,
 }
 
-/// Whether limits can count a number of units. Limits count up to the largest cost.
+/// Whether a number of hits is at most the largest cost, up to which limits can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// The number of hits is within the range that limits can count.
@@ -88,12 +88,12 @@ impl<'r> ParsedRequest<'r> {
         self.descriptors.iter().map(descriptor).collect()
     }
 
-    /// Returns the units that the descriptor at `index` charges or refunds.
+    /// Returns the hits of the descriptor at `index`: the units that it charges or refunds.
     pub(super) fn hits(&self, index: usize) -> Hits {
         self.descriptors[index].count.hits
     }
 
-    /// Returns whether the units of the descriptor at `index` are within the largest cost.
+    /// Returns whether the hits of the descriptor at `index` are at most the largest cost.
     pub(super) fn size(&self, index: usize) -> Size {
         self.descriptors[index].count.size
     }

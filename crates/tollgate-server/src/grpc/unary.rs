@@ -61,7 +61,7 @@ fn joined(bytes: Bytes, next: &[u8]) -> Bytes {
     joined.freeze()
 }
 
-/// Returns the message at the start of `bytes`, if the message is complete.
+/// Returns the message at the start of `bytes`, or `None` if the message is not complete yet.
 fn framed(bytes: &[u8]) -> Result<Option<&[u8]>, Status> {
     let Some((&[compression, length @ ..], rest)) = bytes.split_first_chunk::<HEAD>() else {
         return Ok(None);

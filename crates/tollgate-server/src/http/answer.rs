@@ -15,7 +15,8 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// Returns the document of a decision, with its receipt.
+    /// Returns the JSON document for `decision`. Moves the receipt of `decision` into the document,
+    /// unless `detail` selects a minimal document.
     pub(super) fn decision_answer<'d>(
         &self,
         decision: &'d mut Decision,
@@ -41,7 +42,8 @@ impl<S: Store> App<S> {
     }
 }
 
-/// Returns the document of a peek, which charges nothing.
+/// Returns the JSON document for a peek, which charges nothing. A document for a decision is made
+/// from this document.
 pub(super) fn peek_answer<'v>(
     policy: &'v Revision,
     rules: &'v [Arc<str>],
@@ -71,7 +73,7 @@ pub(super) fn peek_answer<'v>(
     }
 }
 
-/// Returns the document of a refund or a release.
+/// Returns the JSON document for the refund or the release of a receipt.
 pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     let limit = |Refunded { units, status: limit_status }: &'r Refunded| RefundedLimitStatus {
         refunded: *units,
@@ -88,7 +90,8 @@ pub(super) fn refund_answer<'r>(redeemed: &'r Redeemed) -> RefundResponse<'r> {
     }
 }
 
-/// Returns the source of a decision. If the store did not decide, also returns the reason.
+/// Returns the source of a decision as the JSON documents name it. If the store did not decide,
+/// also returns the reason.
 pub(super) const fn source_of(source: limiter::DecisionSource) -> (Source, Option<FailureCause>) {
     match source {
         limiter::DecisionSource::Store => (Source::Store, None),

@@ -67,9 +67,12 @@ fn is_no_lease(planned: &PlannedCharge) -> bool {
     !matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns whether a sub-request is trusted. If the listener has tokens, a trusted sub-request
-/// carries one of these tokens. If the listener has no tokens, a trusted sub-request comes from
-/// this machine or from a proxy that the policy trusts.
+/// Checks that a sub-request is trusted. If the listener has tokens, a trusted sub-request carries
+/// one of these tokens. If the listener has no tokens, a trusted sub-request comes from this
+/// machine or from a proxy that the policy trusts.
+///
+/// # Errors
+/// A [`Problem`] with the requirement that the sub-request does not meet.
 fn may_ask_for_others(
     access: &Access,
     token: Option<&[u8]>,

@@ -42,6 +42,10 @@ pub(super) fn expect_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Reads a request body.
+///
+/// # Errors
+/// A [`Problem`] if the body exceeds the bytes or the time of `bound`, or if the client sends no
+/// complete body.
 pub(super) async fn read<B>(
     headers: &HeaderMap,
     body: B,

@@ -1,4 +1,5 @@
-//! `POST /v1/check`, `/v1/check/batch` and `/v1/peek`.
+//! Serves `POST /v1/check`, `/v1/check/batch` and `/v1/peek`: decisions, and peeks that charge
+//! nothing.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// Makes one decision.
+    /// Makes the decision that a request for `/v1/check` asks for, and returns its document.
     pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
         let mut document = Vec::with_capacity(json::USUAL_BYTES);
         self.check_at(self.limiter.now(), body, detail, &mut document).await?;
@@ -149,7 +150,8 @@ impl<S: Store> App<S> {
     }
 }
 
-/// Returns the problem of an unknown name. The message suggests a similar name, if one is known.
+/// Returns the problem for a name that the policy does not have. The message suggests a similar
+/// name, if one is known.
 pub(super) fn unknown_name(policy: &Policy, error: &NameError) -> Problem {
     let near = match error {
         NameError::Limit(name) => {

@@ -49,7 +49,8 @@ pub(super) struct DirectCheck {
     detail: Detail,
 }
 
-/// The time of the clock, and the time at which the last decision ended.
+/// The time for decisions, and the instants at which this time was read and the last decision
+/// ended.
 #[derive(Clone, Copy)]
 struct Clock {
     now: Timestamp,

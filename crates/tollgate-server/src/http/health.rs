@@ -1,4 +1,5 @@
-//! `GET /healthz` and `GET /readyz`.
+//! Serves `GET /healthz` and `GET /readyz`: whether the process serves requests, and whether the
+//! node can accept traffic.
 
 use axum::http::{HeaderName, HeaderValue};
 use tollgate::model::Store;

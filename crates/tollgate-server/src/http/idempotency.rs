@@ -70,7 +70,9 @@ impl Default for IdempotencyCache {
 
 impl IdempotencyCache {
     /// Returns the response of `carry_out`, or the stored response to an earlier request with the
-    /// same key and the same `token`.
+    /// same key and the same `token`. Returns a problem instead if the earlier request differs from
+    /// `request`, which consists of the path and the body, or if the table has no room for another
+    /// key.
     ///
     /// `carry_out` runs to its end even if the client disconnects.
     pub(super) async fn once<F>(
@@ -168,7 +170,8 @@ struct Table {
     /// The keys in the order of arrival, which is also the order of expiry.
     order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
-    /// The number of entries of each caller that has at least one entry.
+    /// The number of entries of each caller that has at least one entry. The key is the digest of
+    /// the caller's token.
     callers: HashMap<[u8; 16], usize>,
 }
 
@@ -222,7 +225,7 @@ impl Table {
         Lookup::New
     }
 
-    /// Counts the bytes of a pending response when the response becomes known.
+    /// Corrects the counted bytes of a pending response when the size of the response is known.
     fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };

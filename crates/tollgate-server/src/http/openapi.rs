@@ -184,7 +184,8 @@ impl Schemas {
     }
 }
 
-/// Returns the name of the security scheme for an audience.
+/// Returns the name of the security scheme for an audience, or `None` if the audience needs no
+/// token.
 const fn scheme(entry: Audience) -> Option<&'static str> {
     match entry {
         Audience::Public => None,

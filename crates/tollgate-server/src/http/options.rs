@@ -31,7 +31,8 @@ pub struct HttpOptions {
     pub metrics: Option<Metrics>,
     /// The function that reloads the policy for administrators. Absent by default.
     pub reload: Option<Reload>,
-    /// The rollout that administrators set by `PUT /v1/rollout`. Absent by default.
+    /// The percentage of the rollout, which administrators set by `PUT /v1/rollout`. Absent by
+    /// default.
     pub rollout: Option<RolloutPercentage>,
     /// The store of the overrides that administrators set at `/v1/overrides`. Absent by default.
     /// The store has to put the overrides into the table that this limiter
@@ -55,14 +56,15 @@ pub struct HttpOptions {
     pub dashboard: Dashboard,
     /// The host names by which browsers may reach the listener. By default any name is allowed.
     pub hosts: Option<AllowedHosts>,
-    /// Whether this node can accept traffic.
+    /// The check of whether this node can accept traffic.
     pub readiness: Readiness,
-    /// The durations of charges, from the head of a request to its response.
+    /// The histogram in which the listener records the duration of each charge, from the head of
+    /// the request to the response.
     pub latency: Arc<Histogram>,
 }
 
 impl HttpOptions {
-    /// Returns whether the subjects of `limit` are shown in clear text.
+    /// Returns whether administrators see the subjects of `limit` in clear text or as hashes.
     pub(super) fn redaction_of(&self, limit: &str) -> Redaction {
         let is_revealed = self.revealed.iter().any(|revealed| **revealed == *limit);
         if is_revealed { Redaction::Clear } else { Redaction::Hashed }

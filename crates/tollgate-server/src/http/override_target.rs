@@ -13,19 +13,20 @@ use super::redaction::HASH_MARK;
 
 /// The target of an override, as a request names it.
 pub(super) enum TargetSelector<'n> {
-    /// One subject.
+    /// One subject, as pairs of a dimension and its value.
     Subject(Vec<(&'n str, Option<&'n str>)>),
-    /// All subjects that share one value.
+    /// All subjects that share one value, as a pair of a dimension and this value.
     Group(Vec<(&'n str, Option<&'n str>)>),
     /// All subjects.
     Everybody,
-    /// A rule.
+    /// The rule with this name.
     Rule(&'n str),
-    /// Load shedding.
+    /// Load shedding, all of it or one kind.
     Shedding(SheddingTarget),
 }
 
-/// Returns the target that `named` selects.
+/// Returns the target that `named` selects, on the limit called `limit` or on every limit. `key`
+/// hashes the values of subjects.
 pub(super) fn target(
     policy: &Policy,
     key: &HashKey,
@@ -190,7 +191,7 @@ impl NameResolver<'_> {
     }
 }
 
-/// Parses a hash in its displayed form.
+/// Parses a hash in its displayed form. Returns `None` if `text` is not such a hash.
 fn hash(text: &str) -> Option<[u8; HASH]> {
     let digits = text.strip_prefix(HASH_MARK)?;
     let is_hash = digits.len() == 2 * HASH && digits.bytes().all(|byte| byte.is_ascii_hexdigit());

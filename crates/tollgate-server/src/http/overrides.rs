@@ -163,7 +163,8 @@ impl<S: Store> App<S> {
         })
     }
 
-    /// Returns an override in the form for administrators.
+    /// Returns the JSON document for an override, as administrators see it. Values of subjects are
+    /// hashed.
     pub(super) fn shown_override(&self, one: &Override) -> OverrideDetails {
         let shown = |subject| RedactedSubject::of(subject, Redaction::Hashed, self.limiter.key());
         let (subject, group) = match &one.target.target {

@@ -40,7 +40,8 @@ impl Detail {
     }
 }
 
-/// Returns the value of a `return` preference. Its parameters are ignored.
+/// Returns the value of a `return` preference, or `None` if `preference` is another preference. Its
+/// parameters are ignored.
 fn wanted_return(preference: &str) -> Option<&str> {
     let (preference, _) = preference.split_once(';').unwrap_or((preference, ""));
     let (name, value) = preference.split_once('=')?;

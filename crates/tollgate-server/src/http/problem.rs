@@ -92,7 +92,7 @@ impl Problem {
         Self { kind, detail: detail.into(), pointer: None }
     }
 
-    /// Sets the location in the body.
+    /// Sets the location of the error in the request's body.
     pub(super) fn at(mut self, pointer: impl Into<String>) -> Self {
         self.pointer = Some(pointer.into());
         self

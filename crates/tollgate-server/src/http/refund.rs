@@ -1,4 +1,4 @@
-//! `POST /v1/refund` and `/v1/release`.
+//! Serves `POST /v1/refund` and `/v1/release`, which refund or release the charge of a receipt.
 
 use tollgate::limiter::{RedeemError, Redeemed};
 use tollgate::model::STATUSES;
@@ -41,7 +41,7 @@ fn outcome(redeemed: Result<Redeemed, RedeemError>) -> Answer {
     Ok(json::write(&refund_answer(&redeemed.map_err(unread)?))?)
 }
 
-/// Returns the problem of a receipt that could not be used.
+/// Returns the problem for a receipt that could not be used.
 pub(super) fn unread(error: RedeemError) -> Problem {
     match error {
         RedeemError::Receipt(error) => {

@@ -1,4 +1,5 @@
-//! `POST /v1/reserve`, `/v1/extend` and `/v1/settle`.
+//! Serves `POST /v1/reserve`, `/v1/extend` and `/v1/settle`: reservations of units for a cost that
+//! is known later.
 
 use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, Settled, SettledLimit};

@@ -1,4 +1,4 @@
-//! Responses of the listener.
+//! The HTTP responses of the listener.
 
 use axum::body::Bytes;
 use axum::http::{HeaderValue, Method, StatusCode, header};
@@ -13,7 +13,7 @@ const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 /// A response with a body that is complete before its first byte is sent.
 pub(super) type Response = axum::http::Response<Full<Bytes>>;
 
-/// A JSON document, or a problem.
+/// The result of a route: a JSON document, or a problem.
 pub(super) type Answer = Result<Bytes, Problem>;
 
 /// Creates a response with a body of `media_type`.

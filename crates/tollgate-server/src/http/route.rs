@@ -10,7 +10,7 @@ pub(super) const TENANT_PATH: &str = "/v1/tenants/{tenant}";
 /// The start of the path of every single tenant.
 pub(super) const TENANT_PREFIX: &str = "/v1/tenants/";
 
-/// An operation of the listener.
+/// An operation of the listener, which is selected by a path and a method.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Route {
     Check,

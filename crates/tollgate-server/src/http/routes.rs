@@ -1,4 +1,4 @@
-//! The request handling of the listener.
+//! Handles the requests of the HTTP/JSON listener.
 //!
 //! Requests are routed by a `match`, because axum's router takes 5,200 instructions between a
 //! connection and the handler of a request, and this module takes 2,800, of 50,000 for a check over

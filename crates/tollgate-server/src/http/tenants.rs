@@ -1,4 +1,4 @@
-//! `/v1/tenants`: the plans and the own quotas of tenants, for administrators.
+//! `/v1/tenants`: the plan and the own quotas of each tenant, for administrators.
 
 mod import;
 mod rules;

@@ -32,10 +32,10 @@ const REST_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// A service that answers requests of one form without hyper.
 pub(crate) trait DirectService: Send + 'static {
-    /// The part of a request that was read.
+    /// The parts of a request that the service needs for the response.
     type Request: Send;
 
-    /// Reads the request at the start of `bytes`.
+    /// Reads the request at the start of `bytes`, which may be incomplete or of another kind.
     fn read(&mut self, bytes: &[u8]) -> DirectRead<Self::Request>;
 
     /// Appends the response to `request` to `out`. The request was read from the start of `bytes`.
@@ -122,7 +122,7 @@ impl<D: DirectService> DirectConnection<D> {
         Arc::clone(&self.state)
     }
 
-    /// Returns the bytes that were read and not used.
+    /// Returns the bytes that were read from the stream and not used for a request.
     pub(super) fn into_input(self) -> Vec<u8> {
         self.input
     }

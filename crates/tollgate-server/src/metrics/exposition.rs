@@ -46,7 +46,7 @@ impl Kind {
     }
 }
 
-/// A page of samples, ordered by family.
+/// A page of metrics in Prometheus's text format. The samples are ordered by family.
 #[derive(Debug, Default)]
 pub struct Exposition {
     text: String,

@@ -53,7 +53,8 @@ impl CollectorClient {
         self.rejected.swap(0, Ordering::Relaxed)
     }
 
-    /// Returns why the last batch was not accepted.
+    /// Returns the reason why the last batch was not accepted, and forgets the reason. Returns
+    /// `None` if no batch failed since the last call.
     pub(super) fn take_failure(&self) -> Option<String> {
         self.failure.lock().take()
     }

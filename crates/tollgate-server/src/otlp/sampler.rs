@@ -17,7 +17,8 @@ pub enum ParentSampling {
 
 /// Returns the sampler that records the share `share` of the traces, from 0 to 1. The sampler
 /// selects traces by their ids, as all libraries of OpenTelemetry do, so services with the same
-/// share record the same traces.
+/// share record the same traces. `parents` selects whether a caller's decision on its trace takes
+/// precedence over the share.
 #[must_use]
 pub fn sampler(share: f64, parents: ParentSampling) -> Sampler {
     let by_id = Sampler::TraceIdRatioBased(share);

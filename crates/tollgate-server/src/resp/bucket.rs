@@ -57,7 +57,7 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     one
 }
 
-/// A cache of the buckets that a connection used last.
+/// A cache of the limits for the buckets that a connection used last.
 #[derive(Debug, Default)]
 pub(super) struct BucketCache {
     /// The cache slots, addressed by a hash of the parameters. A newer bucket replaces an older one
@@ -66,7 +66,7 @@ pub(super) struct BucketCache {
 }
 
 impl BucketCache {
-    /// Returns the limit with these parameters.
+    /// Returns the limit with these parameters, from the cache if possible.
     ///
     /// # Errors
     /// [`BucketError`] with the parameter that is out of range.

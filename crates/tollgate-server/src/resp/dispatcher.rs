@@ -55,7 +55,7 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
     limiter: &'d Limiter<S>,
     decide: D,
     session: Session<'d>,
-    /// The commands that were queued since `MULTI`.
+    /// The commands that were queued since `MULTI`. `None` outside of a transaction.
     transaction: Option<Transaction>,
     buckets: BucketCache,
     in_flight: InFlight<'d, F, Reply>,

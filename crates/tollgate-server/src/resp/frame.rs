@@ -102,7 +102,11 @@ fn bulk_length(length: i64, sender: ClientAuth) -> Result<usize, ProtocolError> 
     }
 }
 
-/// Returns the number in the line that starts at `from`, and the start of the next line.
+/// Returns the number in the line that starts at `from`, and the index at which the next line
+/// starts. Returns `None` if the line is incomplete.
+///
+/// # Errors
+/// `wrong` if the line does not contain a number.
 #[inline]
 fn length(
     input: &[u8],
@@ -134,7 +138,8 @@ fn length(
     }
 }
 
-/// Parses a number as the protocol defines it: no `+`, no leading zeros, no spaces.
+/// Parses a number as the protocol defines it: no `+`, no leading zeros, no spaces. Returns `None`
+/// for any other text.
 fn integer(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     if digits.is_empty() || digits.len() > 18 || (digits[0] == b'0' && text.len() > 1) {

@@ -56,7 +56,7 @@ struct Slot<F: Future, R> {
     began: Instant,
     answer: Option<F::Output>,
     charged: ChargedKeys,
-    /// The form in which the reply is written.
+    /// The form in which the reply is written. `None` while the slot is free.
     reply: Option<R>,
 }
 
@@ -85,7 +85,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         self.taken < MAX_IN_FLIGHT && charged.iter().all(is_free)
     }
 
-    /// Starts `decision`. The caller has checked that the list [has room](Self::has_room).
+    /// Starts `decision`, which charges the keys in `charged`. Its reply will have the form
+    /// `reply`. The caller has checked that the list [has room](Self::has_room).
     ///
     /// The decision is moved into its slot by a function that is not `async`. The future of an
     /// `async` function would contain the decision and move it twice.

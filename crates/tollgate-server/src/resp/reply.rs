@@ -13,7 +13,7 @@ pub(super) enum Protocol {
 /// The most bytes of a client's input that an error repeats.
 const MAX_ECHOED: usize = 128;
 
-/// Replies to send.
+/// The encoded replies that are still to be sent to the client.
 #[derive(Debug, Default)]
 pub(super) struct Replies {
     bytes: Vec<u8>,
@@ -33,12 +33,12 @@ impl Replies {
         self.bytes.shrink_to(capacity);
     }
 
-    /// Returns the version of the next replies.
+    /// Returns the protocol version of the next replies.
     pub(super) const fn protocol(&self) -> Protocol {
         self.protocol
     }
 
-    /// Sets the version of the next replies.
+    /// Sets the protocol version of the next replies.
     pub(super) const fn speak(&mut self, protocol: Protocol) {
         self.protocol = protocol;
     }

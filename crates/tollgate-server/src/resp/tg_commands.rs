@@ -107,12 +107,12 @@ pub(super) fn reply_peek(evaluation: &Evaluation, source: DecisionSource, replie
     answer.write(evaluation, replies);
 }
 
-/// Replies with the statuses of `evaluation` only.
+/// Replies with the statuses in `evaluation`, without a decision.
 pub(super) fn reply_statuses(evaluation: &Evaluation, replies: &mut Replies) {
     reply_each(&evaluation.statuses, replies);
 }
 
-/// Replies with `statuses` only.
+/// Replies with an array of `statuses`, without a decision.
 pub(super) fn reply_each(statuses: &[LimitStatus], replies: &mut Replies) {
     replies.array(statuses.len());
     statuses.iter().for_each(|limit_status| write_status(limit_status, replies));

@@ -38,7 +38,8 @@ pub(super) enum Throttle {
     },
 }
 
-/// The parts of a charge that the reply needs again.
+/// The two values of a charge from which [`Dialect::reply`] computes the reply, in addition to the
+/// decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Bucket {
     /// The capacity of the bucket, in tokens.
@@ -168,8 +169,8 @@ impl Dialect {
     }
 }
 
-/// Parses an integer with or without a sign. The result equals the result of `str::parse`, and
-/// takes a third of the time.
+/// Parses an integer with or without a sign. Returns `None` if `word` is not an `i64`. The result
+/// equals the result of `str::parse`, and takes a third of the time.
 fn whole(word: &[u8]) -> Option<i64> {
     let (is_negative, digits) = match word {
         [b'-', digits @ ..] => (true, digits),

@@ -10,7 +10,7 @@ use super::command::{Command, CommandKind};
 /// The most commands of one transaction.
 pub const MAX_QUEUED: usize = 1_024;
 
-/// The most bytes of all arguments of one transaction.
+/// The most bytes that all arguments of one transaction may have together.
 pub const MAX_QUEUED_BYTES: usize = 256 * 1024;
 
 const NESTED: &str = "ERR MULTI calls can not be nested";

@@ -39,7 +39,7 @@ const MAX_LINGER_BYTES: u64 = 1 << 20;
 pub(super) enum Received {
     /// More bytes have arrived.
     Bytes,
-    /// The connection has ended.
+    /// The client has disconnected, or the connection has to close.
     End,
 }
 
@@ -93,8 +93,9 @@ impl Wire {
         (0..tokens).for_each(|_| self.slot.counters().count_wrong_token(self.peer));
     }
 
-    /// Waits for more bytes and appends them to `input`, which has room for them. If `input`
-    /// contains the start of a command, the rest of the command has to arrive in time.
+    /// Waits for more bytes and appends them to `input`, which has room for them. `begun` is the
+    /// incomplete command in `input`, if there is one: the rest of this command has to arrive in
+    /// time. Returns [`Received::End`] if the connection has to close.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
         self.slot.mark_busy();

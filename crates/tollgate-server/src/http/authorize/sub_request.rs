@@ -180,7 +180,8 @@ impl Headers for ClientHeaders<'_> {
     }
 }
 
-/// Parses an address with or without a port, and with or without brackets around IPv6.
+/// Parses an address with or without a port, and with or without brackets around IPv6. Returns
+/// `None` if `text` is not an address.
 fn address(text: &[u8]) -> Option<IpAddr> {
     let text = std::str::from_utf8(text).ok()?.trim();
     let bracketed = || text.strip_prefix('[')?.strip_suffix(']')?.parse().ok().map(IpAddr::V6);

@@ -10,7 +10,7 @@ use serde::forward_to_deserialize_any;
 use super::fault::Fault;
 use super::tree::Tree;
 
-/// A part of a document.
+/// A deserializer for a part of a document. Its errors contain the location in the document.
 pub(super) struct Located<'t>(pub(super) &'t Tree);
 
 impl<'de> Deserializer<'de> for Located<'_> {
@@ -80,7 +80,8 @@ impl<'de> SeqAccess<'de> for Elements<'_> {
 
 struct Members<'t> {
     rest: slice::Iter<'t, (String, Tree)>,
-    /// The current member. The deserializer has returned its name, and returns its value next.
+    /// The current member, with its name and its value. The deserializer has returned the name, and
+    /// returns the value next. `None` if no name was returned since the last value.
     value: Option<&'t (String, Tree)>,
 }
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::ser::{Error as _, Impossible, SerializeMap, SerializeSeq, SerializeStruct, Serializer};
 use serde_json::{Error, Result};
 
-/// A serializer that appends to a buffer.
+/// A serializer that appends JSON text to a buffer.
 pub(super) struct Text<'o>(pub(super) &'o mut Vec<u8>);
 
 /// An array or an object that is being written.

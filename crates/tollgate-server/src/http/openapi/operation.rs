@@ -16,7 +16,7 @@ use crate::http::wire::{
     RefundResponse, ReleaseRequest, SubjectStatusResponse,
 };
 
-/// One path with one method.
+/// The description of one path with one method.
 pub(super) struct Operation {
     pub(super) path: &'static str,
     pub(super) method: &'static str,

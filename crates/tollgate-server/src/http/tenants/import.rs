@@ -25,7 +25,7 @@ pub(super) enum RowFormat {
 }
 
 impl RowFormat {
-    /// Returns the format that the media type names.
+    /// Returns the format that the media type in `headers` names, or `None` for another media type.
     pub(super) fn of(headers: &HeaderMap) -> Option<Self> {
         let value = headers.get(header::CONTENT_TYPE)?.as_bytes();
         let media_type = value.split(|byte| *byte == b';').next()?.trim_ascii();

@@ -1,4 +1,4 @@
-//! The documents of charges.
+//! The JSON documents in the requests for charges, peeks and refunds.
 
 use std::borrow::Cow;
 use std::fmt;

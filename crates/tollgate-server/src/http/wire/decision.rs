@@ -1,4 +1,4 @@
-//! The documents of decisions, status and refunds.
+//! The JSON documents in the responses: decisions, the status of limits, and refunds.
 
 use std::sync::Arc;
 

@@ -27,7 +27,8 @@ impl Fields for HeaderFields {
         }
     }
 
-    /// Combines several lines with one name into a list.
+    /// Adds `value` to the field called `name`. Several values of one field form a list, separated
+    /// by commas.
     fn add(&mut self, name: &'static str, value: FieldValue) {
         match self.of(name) {
             Some(known) => {

@@ -1,4 +1,5 @@
-//! The documents of the HTTP API, without their behavior.
+//! The JSON documents that the HTTP API reads and writes: their members, without the code that uses
+//! them.
 
 mod charge;
 mod decision;

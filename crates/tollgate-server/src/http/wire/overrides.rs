@@ -1,4 +1,4 @@
-//! The documents of overrides.
+//! The JSON documents in the requests and responses of `/v1/overrides`.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The documents of reservations.
+//! The JSON documents in the requests and responses for reservations.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The documents of tenants.
+//! The JSON documents in the requests and responses of `/v1/tenants`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
