@@ -35,7 +35,7 @@ pub(crate) fn watch(file: Arc<PolicyFile>) -> io::Result<JoinSet<()>> {
     Ok(watching)
 }
 
-/// Reloads `file` when an administrator requests it.
+/// Returns the function that reloads `file` when an administrator requests a reload.
 pub(crate) fn reload(file: Arc<PolicyFile>) -> Reload {
     Reload::new(move || match file.reload() {
         Ok(Reloaded::Unchanged) => Ok(json!({ "replaced": false, "policy": &*file.version() })),

@@ -16,7 +16,7 @@ pub(super) const OTHER_REASON: &str = "-";
 /// One request and its response. No field contains credentials.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// The arrival in milliseconds since 1970.
+    /// The time at which the request arrived, in milliseconds since the Unix epoch.
     pub(super) time: u64,
     pub(super) client: Option<IpAddr>,
     /// The request line; `None` if the head of the request was malformed.
@@ -29,7 +29,8 @@ pub(super) struct Record {
     pub(super) bytes: u64,
     /// The time from the arrival of the request to the end of its response.
     pub(super) duration: Duration,
-    /// The limit that refused the request, or another reason for the refusal.
+    /// The limit that refused the request, or another reason for the refusal. `None` if the request
+    /// was not refused.
     pub(super) refused_by: Option<String>,
 }
 

@@ -116,8 +116,8 @@ impl Drop for Entry {
     }
 }
 
-/// Returns the address that the policy counts by. For a request from trusted proxies, this is the
-/// address that the proxies report.
+/// Returns the client address by which the policy counts, or `None` if the address is unknown. For
+/// a request from trusted proxies, this is the address that the proxies report.
 fn client<B>(request: &Request<B>, policy: &Policy) -> Option<std::net::IpAddr> {
     let Peer(peer) = *request.extensions().get()?;
     let headers = &Fields(request.headers());

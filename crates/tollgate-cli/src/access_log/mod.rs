@@ -42,7 +42,7 @@ pub(crate) enum Format {
     Combined,
 }
 
-/// The requests that are written.
+/// Which requests are written to the access log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Written {
     All,

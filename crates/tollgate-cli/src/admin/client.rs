@@ -52,7 +52,8 @@ impl AdminClient {
         self.document(self.exchange(self.request(method, path, body)?, DEADLINE).await?)
     }
 
-    /// Returns the document of a response, or the error message in it.
+    /// Returns the JSON document of a response. If the status is an error, returns the error
+    /// message in the document.
     fn document(&self, (status, bytes): (StatusCode, Bytes)) -> Result<Value, Failure> {
         let at = &self.admin;
         let told: Value = serde_json::from_slice(&bytes).map_err(|_| {
@@ -84,7 +85,7 @@ impl AdminClient {
         self.document(answer)
     }
 
-    /// Returns the text at `path`.
+    /// Requests `path` from the node, and returns the response as text.
     ///
     /// # Errors
     /// The node has no such path, or did not respond.

@@ -4,7 +4,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::Value;
 use tollgate::{Clock, SystemClock};
 
-/// Returns a table without borders.
+/// Returns an empty table without borders, with the columns in `header`.
 pub(super) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -12,12 +12,12 @@ pub(super) fn table(header: &[&str]) -> Table {
     table
 }
 
-/// Returns the table's lines without trailing spaces.
+/// Returns the table's lines without leading and trailing spaces.
 pub(super) fn lines(table: &Table) -> String {
     table.lines().map(|line| format!("{}\n", line.trim())).collect()
 }
 
-/// Returns the elements of a list.
+/// Returns the elements of a JSON list, or no elements if `list` is not a list.
 pub(super) fn members(list: &Value) -> &[Value] {
     list.as_array().map_or(&[], Vec::as_slice)
 }

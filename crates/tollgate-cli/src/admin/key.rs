@@ -9,7 +9,8 @@ use super::{AdminClient, overrides};
 use crate::failure::Failure;
 use crate::output::{self, Form};
 
-/// Returns the status of limits for a subject, and its overrides.
+/// Requests the status of limits for a subject, with the subject's overrides, and returns the
+/// node's response.
 pub(crate) async fn show(
     client: &AdminClient,
     limits: &[String],

@@ -65,7 +65,7 @@ struct Effect {
     remove: bool,
 }
 
-/// Sets or removes an override, and returns the previous and the new override.
+/// Sets or removes an override, and prints the previous and the new override of the target.
 pub(crate) async fn change(
     client: &AdminClient,
     limit: Option<&str>,
@@ -95,8 +95,8 @@ pub(crate) async fn change(
     print(&text)
 }
 
-/// Returns the target of the override if the override is a kill switch, which has no subjects of
-/// its own. Otherwise returns `None`.
+/// Returns the name and the value of the request's member that selects the target, if the override
+/// is a kill switch, which has no subjects of its own. Otherwise returns `None`.
 fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
     match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),

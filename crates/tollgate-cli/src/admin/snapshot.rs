@@ -1,4 +1,4 @@
-//! The state of a node at one point in time.
+//! A snapshot of a node: its counters and status at one point in time.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,14 @@ use tokio::time::Instant;
 use super::AdminClient;
 use crate::failure::Failure;
 
-/// The state of a node at one point in time.
+/// A snapshot of a node: its counters and status at one point in time.
 #[derive(Debug)]
 pub(crate) struct Snapshot {
     pub(super) at: Instant,
     pub(super) client: String,
     pub(super) status: Value,
-    /// The subjects with the most charged units, and the subjects with the most refused units.
+    /// The subjects with the most charged units. `refused` has the subjects with the most refused
+    /// units.
     pub(super) charged: Value,
     pub(super) refused: Value,
     pub(super) decisions: BTreeMap<String, Decisions>,
@@ -70,7 +71,7 @@ fn decisions(page: &str) -> BTreeMap<String, Decisions> {
 
 /// Returns the limit and the value of a line such as
 /// `tollgate_decisions_total{limit="core",decision="admitted",source="store"} 12`. Names of limits
-/// need no escaping.
+/// need no escaping. Returns `None` if the line is not a sample of `counter`.
 fn sample<'p>(line: &'p str, counter: &str) -> Option<(&'p str, u64)> {
     let labelled = line.strip_prefix("tollgate_")?.strip_prefix(counter)?;
     let (labels, count) = labelled.strip_prefix("_total{")?.split_once("} ")?;

@@ -18,7 +18,7 @@ impl Subject {
         self.pairs().map(|(name, value)| (name.to_owned(), value.into())).collect()
     }
 
-    /// Returns the values as query parameters with the name `word`.
+    /// Returns the values as the query parameters `word[NAME]=VALUE`, each after a `&`.
     pub(crate) fn parameters(&self, word: &str) -> String {
         let parameter = |(name, value): (&str, Option<&str>)| {
             let value = value.map(|value| format!("={}", encoded(value))).unwrap_or_default();

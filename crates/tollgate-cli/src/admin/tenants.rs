@@ -51,7 +51,7 @@ impl FromStr for OwnQuota {
     }
 }
 
-/// Returns the row that a request sets.
+/// Returns the JSON document that sets the plan and the own quotas of a tenant.
 pub(crate) fn row(plan: Option<&str>, quotas: &[OwnQuota]) -> Value {
     let mut row = Map::new();
     if let Some(plan) = plan {
@@ -70,7 +70,7 @@ pub(crate) fn row(plan: Option<&str>, quotas: &[OwnQuota]) -> Value {
     row.into()
 }
 
-/// Lists up to `most` tenants with names that begin with `prefix`.
+/// Prints up to `most` tenants with names that begin with `prefix`.
 pub(crate) async fn list(
     client: &AdminClient,
     (prefix, most): (&str, usize),
@@ -114,7 +114,7 @@ pub(crate) async fn list(
     print(&text)
 }
 
-/// Shows one tenant.
+/// Prints the plan and the own quotas of the tenant called `name`.
 pub(crate) async fn get(client: &AdminClient, name: &str, form: Form) -> Result<(), Failure> {
     let answer = client.ask(Method::GET, &path(name), None).await?;
     match form {
@@ -123,7 +123,7 @@ pub(crate) async fn get(client: &AdminClient, name: &str, form: Form) -> Result<
     }
 }
 
-/// Sets one tenant.
+/// Sets the plan and the own quotas of the tenant called `name` to those in `row`.
 pub(crate) async fn set(
     client: &AdminClient,
     name: &str,
@@ -133,7 +133,7 @@ pub(crate) async fn set(
     changed(&client.ask(Method::PUT, &path(name), Some(row)).await?, form)
 }
 
-/// Removes one tenant.
+/// Removes the plan and the own quotas of the tenant called `name`.
 pub(crate) async fn remove(client: &AdminClient, name: &str, form: Form) -> Result<(), Failure> {
     changed(&client.ask(Method::DELETE, &path(name), None).await?, form)
 }
@@ -206,7 +206,7 @@ fn changed(answer: &Value, form: Form) -> Result<(), Failure> {
     print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
 }
 
-/// Returns for example `acme: plan pro, calls=1000/50`.
+/// Describes a tenant in one line, such as `acme: plan pro, calls=1000/50`.
 fn sentence(one: &Value) -> String {
     let plan = one["plan"].as_str().map(|_| format!("plan {}", plan(one)));
     let own = Some(quotas(one)).filter(|own| !own.is_empty());
@@ -218,7 +218,7 @@ fn plan(one: &Value) -> String {
     word(&one["plan"])
 }
 
-/// Returns for example `calls=1000/50 exports=20`.
+/// Describes the own quotas of a tenant, such as `calls=1000/50 exports=20`.
 fn quotas(one: &Value) -> String {
     let quota = |(limit, own): (&String, &Value)| {
         let burst = own["burst"].as_u64().map(|burst| format!("/{burst}"));

@@ -156,7 +156,8 @@ fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) 
     json!({ "valid": errors.is_empty(), "errors": list(errors), "warnings": warnings })
 }
 
-/// Returns the policy in words, or the rules and limits that apply to a request.
+/// Returns the policy in words. If the flags describe a request, returns the rules and limits that
+/// apply to this request instead.
 fn explanation(flags: &Flags, loaded: &LoadedPolicy) -> String {
     if !flags.names_a_request() {
         return explain(loaded).to_string();

@@ -56,7 +56,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 enum Outcome {
     Unchanged,
     Written,
-    /// The file does not have the standard form. With `--check`, it stays unchanged.
+    /// The file does not have the standard form and was not changed, because of `--check`.
     Differs,
 }
 

@@ -83,7 +83,8 @@ fn left(until: Instant) -> io::Result<Duration> {
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
-/// Returns the status from a response's first line.
+/// Returns the status in the first line of a response, or `None` if the line is not the first line
+/// of a response.
 fn status(answer: &[u8]) -> Option<&str> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
     let mut words = std::str::from_utf8(line).ok()?.split(' ');

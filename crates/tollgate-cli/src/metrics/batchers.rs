@@ -1,4 +1,4 @@
-//! The connections to the servers of shards.
+//! Metrics of the connections to the servers of shards.
 
 use tollgate_backend::{BatcherStatus, ShardStatus};
 use tollgate_redis::CircuitState;

@@ -1,4 +1,4 @@
-//! Decisions by limit and by rule.
+//! Metrics of decisions, by limit and by rule.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -36,7 +36,8 @@ use crate::access_log::Lines;
 use crate::certificates::NamedCertificates;
 use crate::traffic_sample::TrafficSample;
 
-/// Counters of a limiter's decisions.
+/// The sources of a node's metrics: the counters of its decisions, its listeners, its certificates
+/// and the other parts that the metrics describe.
 #[derive(Clone, Debug)]
 pub(crate) struct MetricSources {
     decisions: Arc<Decisions>,
@@ -57,16 +58,16 @@ pub(crate) struct MetricSources {
     certificates: Vec<NamedCertificates>,
     /// The client connections of the proxy, if this process is a proxy.
     proxy: Option<ProxyConnections>,
-    /// The upstreams of the proxy.
+    /// The upstreams of the proxy, if this process is a proxy.
     upstreams: Option<UpstreamMetrics>,
     /// The decisions of the last hour.
     history: History,
-    /// Requests of the last hour.
+    /// The sample of the requests of the last hour, for simulations.
     sample: Arc<TrafficSample>,
 }
 
 impl MetricSources {
-    /// Creates counters for decisions of `policy`, all zero.
+    /// Creates the sources for a node with the policy `policy`. All counters are zero.
     pub(crate) fn new(policy: &Policy) -> Self {
         let (decisions, listeners) = (Arc::new(Decisions::new(policy)), Arc::default());
         let history = history::of(Arc::clone(&decisions), Arc::clone(&listeners));
@@ -124,7 +125,8 @@ impl MetricSources {
         self
     }
 
-    /// Returns the observers of every decision.
+    /// Returns the observer that passes every decision to the counters, to the list of top subjects
+    /// and to the traffic sample.
     pub(crate) fn observer(&self) -> impl Observer + 'static {
         let Self { decisions, degraded, ambiguous, completions, holds, top, sample, .. } =
             self.clone();
@@ -146,7 +148,7 @@ impl MetricSources {
         self.history.clone()
     }
 
-    /// Sets the listeners, once.
+    /// Sets the listeners to report. Only the first call has an effect.
     pub(crate) fn set_listeners(&self, listeners: Vec<ListenerMetrics>) {
         // Only the first call sets the listeners. An error of a later call is ignored.
         let _ = self.listeners.set(listeners);

@@ -19,12 +19,12 @@ pub(super) struct ProxyConnections {
 }
 
 impl ProxyConnections {
-    /// Returns the number of open connections, with its label.
+    /// Returns the value of the label of the sample, and the number of open connections.
     pub(super) fn open(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.metrics.open())
     }
 
-    /// Returns the most connections at once, with its label.
+    /// Returns the value of the label of the sample, and the most connections at once.
     pub(super) fn limit(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.limit)
     }

@@ -37,7 +37,7 @@ pub(crate) enum Exposure {
     Allowed,
 }
 
-/// The listeners.
+/// The listeners that the process opens.
 #[derive(Clone, Debug)]
 pub(crate) struct Listeners(pub(crate) Vec<ListenerConfig>);
 
@@ -190,7 +190,8 @@ impl ListenerConfig {
         Ok(Self { kind, listen, access, tokens_file, tls, browsers })
     }
 
-    /// Sets what the listeners serve to browsers. `hosts` are the names of the HTTP listener.
+    /// Sets what this listener serves to browsers, if it is the admin listener or the HTTP
+    /// listener. `hosts` are the host names that the policy file lists for the HTTP listener.
     pub(crate) fn with_browsers(
         mut self,
         settings: &DashboardSettings,

@@ -138,7 +138,8 @@ impl Services {
     }
 }
 
-/// Returns the percentage of the rollout that administrators can set, if the store has a rollout.
+/// Returns the percentage of the rollout, which administrators can set. Returns `None` if the store
+/// has no rollout.
 fn rollout(store: &Backend) -> Option<RolloutPercentage> {
     match store {
         Backend::Rollout(moving) => Some(moving.percentage().clone()),

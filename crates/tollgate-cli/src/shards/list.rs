@@ -77,8 +77,9 @@ fn as_json(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -
     format!("{value:#}\n")
 }
 
-/// Returns the settings of a shard, and whether the shard is in the current map. A shard that is
-/// not in the current map has its settings in the previous map.
+/// Returns the settings of the shard called `name`, and whether the shard is in the current map. A
+/// shard that is not in the current map has its settings in the previous map. The settings are
+/// `None` if neither map contains the shard.
 fn settings<'r>(redis: &'r RedisSettings, name: &str) -> (Option<&'r ShardSettings>, bool) {
     let of = |shards: &'r [ShardSettings]| shards.iter().find(|shard| *shard.name == *name);
     match of(&redis.shards) {

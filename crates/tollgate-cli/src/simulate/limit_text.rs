@@ -1,4 +1,4 @@
-//! Limits in a few words.
+//! Describes limits in a few words.
 
 use tollgate::model::algo::Anchor;
 use tollgate::model::{Algorithm, Limit};

@@ -20,7 +20,8 @@ pub(crate) use candidate::CandidateOutcome;
 pub(crate) struct Simulation {
     /// The names of the logs.
     pub(crate) logs: Vec<String>,
-    /// The times of the first and the last request.
+    /// The time of the first request, and in `to` the time of the last request. `None` if the logs
+    /// have no request.
     pub(crate) from: Option<Moment>,
     pub(crate) to: Option<Moment>,
     /// The number of malformed lines.
@@ -61,7 +62,7 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Requests to which no limit applies.
     pub(crate) unlimited: u64,
-    /// Requests for which the store had no room.
+    /// Requests for which the store had no room for another subject, so `on_failure` decided.
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
     pub(crate) host_names: u64,
@@ -93,7 +94,7 @@ pub(crate) struct LimitOutcome {
     pub(crate) malformed: u64,
     /// Requests that the limit would have refused if it were not in shadow mode.
     pub(crate) shadow_refused: u64,
-    /// The candidate of the limit.
+    /// The results of the limit's candidate. `None` if the limit has no candidate.
     pub(crate) candidate: Option<CandidateOutcome>,
     pub(crate) subjects: u64,
     pub(crate) subjects_refused: u64,

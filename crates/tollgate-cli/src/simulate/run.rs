@@ -33,7 +33,7 @@ pub(crate) struct Plan {
     pub(crate) options: Options,
     /// The policy to evaluate.
     pub(crate) policy: Candidate,
-    /// Another policy to compare with.
+    /// Another policy to compare with, or `None` to evaluate only one policy.
     pub(crate) compare: Option<Candidate>,
     /// The number of subjects to show.
     pub(crate) top: usize,

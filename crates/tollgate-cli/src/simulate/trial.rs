@@ -27,7 +27,7 @@ pub(super) struct SimulatedLimiter<S> {
     begun: u64,
 }
 
-/// The decision of a [`SimulatedLimiter`].
+/// The decision of a [`SimulatedLimiter`] on one request.
 #[derive(Debug)]
 pub(super) struct SimulatedDecision {
     pub(super) decision: Decision,
@@ -304,8 +304,8 @@ impl<S: ImmediateStore> PolicyRun<S> {
         &self.tally
     }
 
-    /// Returns the requests that would have been refused without refunds, if the policy has
-    /// refunds.
+    /// Returns the number of requests that would have been refused if the policy had no refunds.
+    /// Returns `None` if the policy has no refunds.
     pub(super) fn refused_without_refunds(&self) -> Option<u64> {
         self.without_refunds.as_ref().map(|(_, refused)| *refused)
     }

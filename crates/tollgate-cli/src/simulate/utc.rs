@@ -43,7 +43,7 @@ impl Utc {
         }
     }
 
-    /// Returns for example `17/May/2015:10:05:03 +0000`, as in the common log format.
+    /// Returns the time in the common log format, such as `17/May/2015:10:05:03 +0000`.
     pub(crate) fn clf(self) -> String {
         let Self { year, day, hour, minute, second, .. } = self;
         let month = self.month_name();

@@ -39,7 +39,8 @@ pub(crate) struct Task {
 pub(crate) struct Proposal {
     /// The names of the logs.
     pub(crate) logs: Vec<String>,
-    /// The times of the first and the last request.
+    /// The time of the first request, and in `to` the time of the last request. `None` if the logs
+    /// have no request.
     pub(crate) from: Option<Moment>,
     pub(crate) to: Option<Moment>,
     /// The dimension of the subjects.
@@ -75,7 +76,7 @@ pub(crate) struct WindowProposal {
     pub(crate) curve: Vec<Point>,
 }
 
-/// The refusals by one quota, without other limits.
+/// The refusals that a quota would cause if it were the quota of the only limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Point {
     pub(crate) quota: u64,

@@ -63,7 +63,8 @@ impl Environment {
         Ok(Some(endpoint.map_err(|error| format!("{name} is {value:?}: {error}"))?))
     }
 
-    /// Returns the file of the certificate authorities to trust for the collector's certificate.
+    /// Returns the file of the certificate authorities to trust for the collector's certificate, or
+    /// `None` if no variable names a file.
     pub(super) fn certificate(&self) -> Option<&Path> {
         self.traces_certificate.as_ref().or(self.certificate.as_ref()).map(Path::new)
     }

@@ -48,8 +48,8 @@ enum ClientAuth {
 }
 
 impl Flags {
-    /// Reads the certificates of connections to upstreams. If no upstream uses certificates, any
-    /// given file is an error.
+    /// Reads the certificates for connections to upstreams. `is_used` is true if an upstream uses
+    /// TLS. If no upstream uses TLS, returns `None`, and the flags of certificates are an error.
     pub(super) fn client(&self, is_used: bool) -> Result<Option<ClientTls>, Failure> {
         let client = self.upstream_cert.clone().zip(self.upstream_key.clone());
         let files = ClientTlsFiles { authorities: self.upstream_ca.clone(), client };
@@ -67,7 +67,8 @@ impl Flags {
         }
     }
 
-    /// Reads the certificate that the proxy presents to clients, if there is one.
+    /// Reads the certificate that the proxy presents to clients. Returns `None` if the flags name
+    /// no certificate.
     pub(super) fn server(&self) -> Result<Option<ServerTls>, Failure> {
         let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) else {
             return Ok(None);

@@ -70,7 +70,8 @@ fn count(replicas: &[(&str, &str)]) -> String {
     }
 }
 
-/// Matches `slave0`, but not `slave_repl_offset`.
+/// Returns whether `name` is the name of a replica's line, such as `slave0`, and not of another
+/// line, such as `slave_repl_offset`.
 fn is_replica(name: &str) -> bool {
     name.strip_prefix("slave").is_some_and(|number| number.parse::<u32>().is_ok())
 }

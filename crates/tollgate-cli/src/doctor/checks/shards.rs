@@ -61,7 +61,7 @@ fn served(status: &ShardStatus) -> Finding {
 }
 
 /// Reports several primaries of one shard: an old primary that returned after a manual failover, or
-/// replication that was never set up.
+/// replication that was never set up. Returns `None` if the check does not apply to the shard.
 fn split(
     settings: &ShardSettings,
     status: Option<&ShardStatus>,
@@ -94,7 +94,8 @@ fn split(
 }
 
 /// If the shard keeps its counters in tables, checks that every server of the shard has the module.
-/// A replica without the module would lose the tables.
+/// A replica without the module would lose the tables. Returns `None` if the check does not apply
+/// to the shard.
 fn module(
     redis: &RedisSettings,
     settings: &ShardSettings,
@@ -140,7 +141,8 @@ fn sentinels(settings: &ShardSettings) -> Option<Finding> {
     ))
 }
 
-/// Checks that the number of keys of each shard corresponds to its weight.
+/// Checks that the number of keys of each shard corresponds to its weight. Returns `None` if there
+/// is only one shard.
 fn balance(redis: &RedisSettings, inspected: &[Inspected]) -> Option<Finding> {
     const CHECK: &str = "balance";
     let keys: Vec<u64> = redis.shards.iter().map(|shard| keys(shard, inspected)).collect();

@@ -1,5 +1,5 @@
-//! Checks for versions with a known vulnerability. Through it, a user with the permission to run
-//! scripts can leave the sandbox.
+//! Checks for versions with a known vulnerability. Through the vulnerability, a user with the
+//! permission to run scripts can leave the sandbox.
 
 use tollgate_backend::Info;
 

@@ -1,10 +1,10 @@
-//! Active switches: overrides for all requests.
+//! The active kill switches: overrides that apply to all requests.
 
 use serde_json::{Value, json};
 use tollgate::model::Timestamp;
 use tollgate::overrides::{Effect, Override, OverrideTable, OverrideTarget};
 
-/// Returns the switches of `table` that are active at `now`: overrides of limits, rules and
+/// Returns the kill switches of `table` that are active at `now`: overrides of limits, rules and
 /// shedding that apply to every request.
 pub(super) fn switches(table: &OverrideTable, now: Timestamp) -> Vec<Value> {
     let lasting = table.overrides().iter().filter(|one| now < one.expires_at);

@@ -90,7 +90,7 @@ fn clients(head: &[u8], draft: &mut Draft) -> Result<(), Malformed> {
     Ok(())
 }
 
-/// Splits the text at the first space.
+/// Splits the text at the first space. Returns `None` if there is no space.
 fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     let space = memchr::memchr(b' ', text)?;
     Some((&text[..space], &text[space + 1..]))
@@ -136,7 +136,8 @@ fn answer<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> 
     Ok(rest)
 }
 
-/// Parses three digits, or `-` for no status.
+/// Parses a status of three digits, or `-`, which means that there is no status and gives 0.
+/// Returns `None` for any other text.
 pub(super) fn status_code(text: &[u8]) -> Option<u16> {
     match *text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {

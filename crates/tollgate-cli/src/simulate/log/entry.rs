@@ -72,8 +72,8 @@ impl Entry {
         if first.is_empty() { Some(text) } else { Some(first) }
     }
 
-    /// Returns the client's address if [`client`](Self::client) is an address, with or without a
-    /// port.
+    /// Returns the client's address, or `None` if [`client`](Self::client) is not an address with
+    /// or without a port.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         let text = std::str::from_utf8(self.client()?).ok()?;
         text.parse().ok().or_else(|| text.parse().ok().map(|with_port: SocketAddr| with_port.ip()))
@@ -84,7 +84,8 @@ impl Entry {
         self.text(Slot::Method)
     }
 
-    /// Returns the request target: path and query, or whatever the client sent instead.
+    /// Returns the request target: path and query, or whatever the client sent instead. Returns
+    /// `None` if the log has no target.
     pub(crate) fn target(&self) -> Option<&[u8]> {
         self.text(Slot::Target)
     }
@@ -94,22 +95,23 @@ impl Entry {
         self.text(Slot::Host)
     }
 
-    /// Returns the authenticated user.
+    /// Returns the authenticated user, or `None` if the log has no user.
     pub(crate) fn user(&self) -> Option<&[u8]> {
         self.text(Slot::User)
     }
 
-    /// Returns the `Referer` header.
+    /// Returns the `Referer` header, or `None` if the log does not have it.
     pub(crate) fn referer(&self) -> Option<&[u8]> {
         self.text(Slot::Referer)
     }
 
-    /// Returns the `User-Agent` header.
+    /// Returns the `User-Agent` header, or `None` if the log does not have it.
     pub(crate) fn user_agent(&self) -> Option<&[u8]> {
         self.text(Slot::UserAgent)
     }
 
-    /// Returns the header at `index` in [`FieldMap::headers`](super::FieldMap::headers).
+    /// Returns the value of the header at `index` in
+    /// [`FieldMap::headers`](super::FieldMap::headers), or `None` if the log does not have it.
     pub(crate) fn header(&self, index: usize) -> Option<&[u8]> {
         let index = u8::try_from(index).ok().filter(|&index| usize::from(index) < HEADERS_MAX)?;
         self.text(Slot::Header(index))

@@ -19,7 +19,8 @@ pub(super) enum Field {
     Text(Slot),
 }
 
-/// A key of a field. If a line has several keys of one field, the key with the lowest rank is used.
+/// The meaning of a JSON key: the field that its value contains, and the rank of the key. If a line
+/// has several keys of one field, the key with the lowest rank is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Alias {
     pub(super) field: Field,

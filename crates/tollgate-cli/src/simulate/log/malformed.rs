@@ -74,7 +74,8 @@ pub(crate) struct ParseIssues {
 }
 
 impl ParseIssues {
-    /// Counts one malformed line.
+    /// Counts one malformed line, and keeps the line as an example if there are few examples so
+    /// far.
     pub(super) fn count(&mut self, log: &str, line: u64, text: &[u8], why: Malformed) {
         self.malformed += 1;
         if self.examples.len() < EXAMPLES_MAX {

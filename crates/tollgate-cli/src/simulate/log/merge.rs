@@ -45,7 +45,7 @@ impl Default for Options {
 #[derive(Debug)]
 pub(crate) struct Log {
     streams: Vec<Stream<Source>>,
-    /// The next entry of each stream.
+    /// The next entry of each stream. `None` for a stream that has ended.
     heads: Vec<Option<Entry>>,
     /// A heap with the time and the stream of each next entry. The earliest entry is on top.
     order: BinaryHeap<Reverse<(u64, usize)>>,

@@ -55,7 +55,8 @@ pub(super) fn quoted(text: &[u8]) -> Option<Quoted<'_>> {
 }
 
 impl Quoted<'_> {
-    /// Appends the field's text to `out`, never more bytes than `raw` has.
+    /// Appends the field's text to `out`, with its escapes decoded. Decoding never makes the text
+    /// longer than `raw`.
     pub(super) fn append_to(&self, out: &mut Vec<u8>) {
         match self.escapes {
             Escapes::None => out.extend_from_slice(self.raw),
@@ -95,7 +96,7 @@ fn simple(letter: u8) -> Option<u8> {
     })
 }
 
-/// Returns the value of a hexadecimal digit.
+/// Returns the value of a hexadecimal digit, or `None` if `digit` is another character.
 pub(super) fn hex(digit: u8) -> Option<u8> {
     char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
 }

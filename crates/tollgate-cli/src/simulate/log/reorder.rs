@@ -81,7 +81,8 @@ impl Reorder {
         if ready { self.pop() } else { None }
     }
 
-    /// Returns the earliest entry. After the end of the log, every entry can be returned.
+    /// Removes and returns the earliest entry, or returns `None` if the buffer is empty. Call this
+    /// function after the end of the log, when no entry has to wait any more.
     pub(super) fn pop(&mut self) -> Option<Entry> {
         let Reverse((time, _, slot)) = self.waiting.pop()?;
         self.reached = time;

@@ -42,7 +42,7 @@ impl fmt::Display for Input {
     }
 }
 
-/// An open log.
+/// An open log, as a reader of its decompressed bytes.
 pub(super) struct Source {
     /// The bytes of the log, decompressed.
     reader: Box<dyn Read + Send>,

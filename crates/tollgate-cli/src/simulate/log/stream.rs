@@ -9,7 +9,7 @@ use super::lines::{Line, Lines};
 use super::malformed::{Malformed, ParseIssues};
 use super::reorder::{Arrival, Reorder};
 
-/// An open log.
+/// An open log, with its parser and the buffer that sorts its entries.
 #[derive(Debug)]
 pub(super) struct Stream<R> {
     name: String,

@@ -29,7 +29,7 @@ impl CandidateOutcome {
         Some(Self { rule, both_admit, both_refuse, only_live_refuses, only_candidate_refuses })
     }
 
-    /// Returns the requests that the candidate would have refused.
+    /// Returns the number of requests that the candidate would have refused.
     pub(crate) const fn refused(&self) -> u64 {
         self.both_refuse + self.only_candidate_refuses
     }

@@ -1,10 +1,10 @@
-//! The times of refusals in words.
+//! Describes the times of refusals in words.
 
 use super::super::tally::Episode;
 use super::super::utc::{DAY, Utc};
 use super::number::Count;
 
-/// Returns for example `18 May 22:05:12 to 22:06:01 (4)`.
+/// Describes an episode of refusals, such as `18 May 22:05:12 to 22:06:01 (4)`.
 pub(super) fn episode(episode: &Episode) -> String {
     let (from, to) = (Utc::new(episode.from), Utc::new(episode.to));
     let start = format!("{} {}", from.short_date(), from.clock_with_seconds());

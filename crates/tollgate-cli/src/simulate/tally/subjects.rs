@@ -33,7 +33,8 @@ pub(crate) struct Subjects {
 }
 
 impl Subjects {
-    /// Returns the tally of `subject`.
+    /// Returns the tally of `subject`. If `subject` has no tally yet, creates a tally with `client`
+    /// as the first client of the subject.
     pub(super) fn entry(&mut self, subject: Subject, client: &[u8]) -> &mut SubjectTally {
         if self.tallies.len() >= 2 * SUBJECTS_KEPT {
             self.forget();

@@ -65,7 +65,7 @@ impl Timeline {
         self.step
     }
 
-    /// Returns the points by time.
+    /// Returns the points in the order of their times.
     pub(crate) fn points(&self) -> &[Point] {
         &self.points
     }

@@ -57,7 +57,11 @@ impl<'d> Values<'d> {
         Ok(())
     }
 
-    /// Returns whether the values describe a request.
+    /// Checks that the values describe a request: the line has a valid time, and a request line, a
+    /// client or a target.
+    ///
+    /// # Errors
+    /// The reason why the line is malformed.
     pub(super) fn finish(self) -> Result<(), Malformed> {
         if self.draft.time.is_none() && self.time == TimeField::Unreadable {
             return Err(Malformed::BadTime);

@@ -30,7 +30,7 @@ fn month_length(year: u32, month: u32) -> u32 {
     }
 }
 
-/// Parses two ASCII digits.
+/// Parses two ASCII digits. Returns `None` for any other text.
 pub(super) fn two(text: &[u8]) -> Option<u32> {
     match *text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9'] => Some(u32::from(a - b'0') * 10 + u32::from(b - b'0')),
@@ -38,18 +38,20 @@ pub(super) fn two(text: &[u8]) -> Option<u32> {
     }
 }
 
-/// Parses four ASCII digits.
+/// Parses four ASCII digits. Returns `None` for any other text.
 pub(super) fn four(text: &[u8]) -> Option<u32> {
     Some(two(text.get(..2)?)? * 100 + two(text.get(2..)?)?)
 }
 
-/// Returns the seconds since midnight. A leap second counts as part of the next minute.
+/// Returns the seconds since midnight, or `None` if there is no such time of day. A leap second
+/// counts as part of the next minute.
 pub(super) fn second_of_day(hour: u32, minute: u32, second: u32) -> Option<u64> {
     (hour < 24 && minute < 60 && second <= 60)
         .then(|| u64::from(hour * 3600 + minute * 60 + second))
 }
 
-/// Returns the offset in seconds east of Greenwich from a sign, hours and minutes.
+/// Returns the offset of a time zone in seconds east of Greenwich, from a sign, hours and minutes.
+/// Returns `None` if they are not a valid offset.
 pub(super) fn offset(sign: u8, hours: u32, minutes: u32) -> Option<i64> {
     let seconds = i64::try_from(second_of_day(hours, minutes, 0)?).ok()?;
     match sign {
@@ -60,7 +62,7 @@ pub(super) fn offset(sign: u8, hours: u32, minutes: u32) -> Option<i64> {
 }
 
 /// Returns the milliseconds since the epoch, computed from a day, the seconds in the day, and the
-/// offset of the clock.
+/// offset of the clock. Returns `None` if the time is before the epoch.
 pub(super) fn millis(days: u64, second: u64, offset: i64) -> Option<u64> {
     (days * 86_400 + second).checked_add_signed(-offset).map(|seconds| seconds * 1000)
 }

@@ -27,7 +27,8 @@ pub(crate) fn scaled(number: &[u8], power: i32) -> Option<u64> {
     value.checked_mul(10u64.checked_pow(zeros)?)
 }
 
-/// Splits a number into its mantissa and its exponent of ten.
+/// Splits a number into its mantissa and its exponent of ten. Returns `None` if the exponent is
+/// invalid.
 fn split_exponent(number: &[u8]) -> Option<(&[u8], i32)> {
     let Some(at) = memchr::memchr2(b'e', b'E', number) else {
         return Some((number, 0));

@@ -14,7 +14,8 @@ pub(super) const TIME_MAX: u64 = (1 << 53) - 1;
 
 /// Converts a time since the epoch to milliseconds. The size of the number determines its unit:
 /// seconds below 10^11 (the year 5138), milliseconds below 10^14, microseconds below 10^17, and
-/// nanoseconds from there on. Fractions of a millisecond are cut off.
+/// nanoseconds from there on. Fractions of a millisecond are cut off. Returns `None` if the text is
+/// not a number, or if the result exceeds 64 bits.
 pub(super) fn epoch(number: &[u8]) -> Option<u64> {
     let whole = scaled(number, 0)?;
     let power = match whole {

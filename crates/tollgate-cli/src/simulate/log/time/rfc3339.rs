@@ -2,7 +2,8 @@
 
 use super::calendar::{days, four, millis, offset, second_of_day, two};
 
-/// Parses a time to milliseconds since the epoch. Fractions of a millisecond are cut off.
+/// Parses a time to milliseconds since the epoch. Returns `None` if `text` is not such a time.
+/// Fractions of a millisecond are cut off.
 ///
 /// Two deviations that occur in logs are accepted: a space instead of the `T`, and a zone without
 /// its colon or no zone (UTC).
@@ -20,7 +21,8 @@ pub(crate) fn parse(text: &[u8]) -> Option<u64> {
     millis(days, second, zone(rest)?).map(|millis| millis + fraction)
 }
 
-/// Returns the milliseconds of a fraction of a second at the start of the text, and the rest.
+/// Parses the fraction of a second at the start of the text. Returns its milliseconds, which are 0
+/// without a fraction, and the rest of the text. Returns `None` if the fraction has no digits.
 fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     let Some(digits) = text.strip_prefix(b".").or_else(|| text.strip_prefix(b",")) else {
         return Some((0, text));
@@ -38,7 +40,8 @@ fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((millis, &digits[length..]))
 }
 
-/// Returns the offset in seconds east of Greenwich.
+/// Parses the time zone, and returns its offset in seconds east of Greenwich. An empty text means
+/// UTC. Returns `None` if `text` is not a time zone.
 fn zone(text: &[u8]) -> Option<i64> {
     match *text {
         [] | [b'Z' | b'z'] => Some(0),

@@ -205,7 +205,7 @@ fn refused(points: &[Point], index: usize) -> u64 {
     points.get(index).map_or(0, |point| point.counts.refused)
 }
 
-/// Returns for example `17 May 10:00 to 10:30`.
+/// Describes a span of time, such as `17 May 10:00 to 10:30`.
 fn span(from: u64, step: u64) -> String {
     let (start, end) = (Utc::new(from), Utc::new(from + step));
     match step {
@@ -221,7 +221,8 @@ fn step(millis: u64) -> String {
     tollgate::model::Millis::new(millis).to_string()
 }
 
-/// For drawing only: counts beyond 2^53 lose their last digits, which no screen can show.
+/// Converts a count to a floating-point number, for drawing only: counts beyond 2^53 lose their
+/// last digits, which no screen can show.
 #[expect(clippy::cast_precision_loss, reason = "pixels")]
 fn as_float(count: u64) -> f64 {
     count as f64
