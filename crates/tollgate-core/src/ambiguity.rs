@@ -1,7 +1,7 @@
 //! Reasons why different services can interpret a request differently.
 
-/// A reason why services can interpret a request differently. Because of such a difference,
-/// Tollgate might charge the limits of another operation than the one that the service executes.
+/// A reason why two services can interpret one request differently. Tollgate might then charge the
+/// limits of another operation than the one that the service behind it executes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ambiguity {
     /// A segment of the path contains an encoded slash (`%2f`).
@@ -53,7 +53,7 @@ impl Ambiguity {
         Self::BodyValue,
     ];
 
-    /// Returns the HTTP status of the refusal.
+    /// Returns the HTTP status of the response that refuses a request for this reason.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {

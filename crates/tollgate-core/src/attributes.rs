@@ -1,5 +1,5 @@
-//! The attributes of a request that a policy can use. [`RequestAttributes`] borrows them, and the
-//! listener creates it once for each request.
+//! The attributes of a request that a policy can use. A listener creates one [`RequestAttributes`]
+//! for each request, which borrows all parts of the request.
 
 use alloc::string::String;
 use core::fmt;
@@ -8,14 +8,15 @@ use core::net::IpAddr;
 use crate::ambiguity::Ambiguity;
 use crate::json_pointer::JsonPointer;
 
-/// The header fields of a request, and the parts of its body that the listener has read.
+/// The access of a policy to values that only the listener can read: the header fields of a
+/// request, values of its body, the client's certificate, and values of the application.
 pub trait Headers {
-    /// Returns the value of the `index`th field line named `name` (in lower case), in the order
-    /// received.
+    /// Returns the value of a field line named `name` (in lower case). `index` counts the field
+    /// lines with this name from 0, in the order received. Returns `None` if there is no such line.
     fn value(&self, name: &str, index: usize) -> Option<&[u8]>;
 
-    /// Returns the value of the field line named `name` (in lower case), if exactly one field line
-    /// has that name.
+    /// Returns how often the field `name` (in lower case) occurs: not at all, once, or more than
+    /// once. If it occurs once, the result contains its value.
     fn field(&self, name: &str) -> Field<'_> {
         match (self.value(name, 0), self.value(name, 1)) {
             (None, _) => Field::Absent,
@@ -24,33 +25,35 @@ pub trait Headers {
         }
     }
 
-    /// Returns the number or string at `pointer` in the JSON body. The default implementation
-    /// returns `None`, for listeners that do not read bodies.
+    /// Returns the number or string at `pointer` in the JSON body, as text. Returns `None` if the
+    /// body has no such value or was not read. The default implementation always returns `None`,
+    /// for listeners that do not read bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {
         None
     }
 
-    /// Returns the reason why the listener did not read the body, for requests in which
-    /// [`in_body`](Self::in_body) finds no value. Returns `None` for requests without a body. The
-    /// default implementation always returns `None`.
+    /// Returns the reason why [`in_body`](Self::in_body) finds no value, if the listener could not
+    /// read the body. Returns `None` if the listener read the body, or if the request has no body.
+    /// The default implementation always returns `None`.
     fn unread(&self) -> Option<Ambiguity> {
         None
     }
 
-    /// Returns a name in the verified certificate that the client presented on its connection. The
-    /// default implementation returns `None`, for listeners that do not pass certificates on.
+    /// Returns the name of kind `name` in the verified certificate that the client presented on its
+    /// connection. Returns `None` if there is no certificate, or no such name in it. The default
+    /// implementation always returns `None`, for listeners that do not pass certificates on.
     fn client_certificate(&self, _name: CertificateName) -> Option<&str> {
         None
     }
 
-    /// Returns the value that the application provides under `name`. The default implementation
-    /// returns `None`, for listeners without an application.
+    /// Returns the value that the application provides for this request under `name`, if there is
+    /// one. The default implementation always returns `None`, for listeners without an application.
     fn application_value(&self, _name: &str) -> Option<&str> {
         None
     }
 }
 
-/// A name in a client's certificate.
+/// The kind of a name in a client's certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CertificateName {
     /// The whole subject, such as `C=DE,O=Example,CN=billing`.
@@ -65,7 +68,7 @@ pub enum CertificateName {
     Email,
 }
 
-/// How often a header field occurs.
+/// How often a header field occurs in a request, and its value if it occurs once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field<'a> {
     /// The field does not occur.
@@ -103,7 +106,8 @@ pub struct RequestAttributes<'a> {
     pub host: Option<&'a str>,
     /// The remote address of the connection.
     pub peer: Option<IpAddr>,
-    /// The header fields.
+    /// The header fields, and other values that only the listener can read, such as those in the
+    /// body.
     pub headers: &'a dyn Headers,
 }
 

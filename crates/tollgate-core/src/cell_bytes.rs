@@ -22,13 +22,15 @@ use crate::limit::{Algorithm, Limit};
 use crate::reading::Reading;
 use crate::time::{MAX_EXACT, Timestamp};
 
-/// The most records that a decoded cell can have. No limit needs more records.
+/// The largest number of records in an encoded cell. Longer encodings are not decoded. No limit
+/// needs more records.
 const MAX_RECORDS: usize = 10_000;
 
 const NUMBER_BYTES: usize = 7;
 const PAIR_BYTES: usize = 2 * NUMBER_BYTES;
 const ID_BYTES: usize = 16;
-/// The length in bytes of an encoded state that consists of two numbers, including its letter.
+/// The length in bytes of the encoding of a state that consists of two numbers: a letter for the
+/// algorithm, and the numbers.
 const PLAIN_BYTES: usize = 1 + PAIR_BYTES;
 
 impl Cell {
@@ -153,8 +155,8 @@ fn extend(bytes: &mut Vec<u8>, numbers: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// Appends records of two numbers. There can be many records, so the memory for all of them is
-/// reserved at once.
+/// Appends a record of two encoded numbers to `bytes` for each element of `pairs`. There can be
+/// many records, so the memory for all of them is reserved at once.
 fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 2]>) {
     let begin = bytes.len();
     bytes.resize(begin + pairs.len() * PAIR_BYTES, 0);
@@ -167,7 +169,8 @@ fn extend_pairs(bytes: &mut Vec<u8>, pairs: impl ExactSizeIterator<Item = [u64; 
     }
 }
 
-/// Decodes `bytes` as a single record of `N` exact numbers.
+/// Decodes `bytes`, which must be a single record of `N` numbers. Returns `None` if `bytes` have
+/// another length, or if a number is above 2^53 − 1.
 fn only<const N: usize>(bytes: &[u8]) -> Option<[u64; N]> {
     if bytes.len() != N * NUMBER_BYTES {
         return None;
@@ -185,8 +188,10 @@ fn numbers<const N: usize>(record: &[u8]) -> Option<[u64; N]> {
     Some(numbers)
 }
 
-/// Decodes a series of records in ascending order. Each record contains the number of a block or
-/// the time of an entry, followed by the units. Only the newest record can have zero units.
+/// Decodes the blocks of a sliding window or the entries of a sliding log. Each record contains the
+/// number of the block or the time of the entry, followed by the units, and `make` converts the two
+/// numbers to a value. Returns `None` if the records are not in ascending order, or if a record
+/// except the newest has zero units.
 fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     SeriesSum::of(bytes)?;
     let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
@@ -207,8 +212,8 @@ fn pair(record: &[u8; PAIR_BYTES]) -> [u64; 2] {
 }
 
 impl SeriesSum {
-    /// Returns the sum of a series of blocks from its encoded `bytes`, or `None` if the bytes are
-    /// not a valid series.
+    /// Returns the sum of the blocks that `bytes` encode, or `None` if `bytes` are not a valid
+    /// series of blocks.
     fn of(bytes: &[u8]) -> Option<Self> {
         let (records, rest) = bytes.as_chunks::<PAIR_BYTES>();
         if !rest.is_empty() || records.len() > MAX_RECORDS {
@@ -226,8 +231,9 @@ impl SeriesSum {
     }
 }
 
-/// Executes the only charge of a call on the encoded state of a sliding window. The result is the
-/// same as that of [`decide`](crate::decide::decide), but the bytes are not decoded into a cell.
+/// Executes the only charge of a call on `bytes`, the encoded state of a sliding window, and
+/// returns the reading. The reading and the new bytes equal those of
+/// [`decide`](crate::decide::decide), but the bytes are not decoded into a cell.
 ///
 /// Returns `None`, and changes nothing, if `bytes` are not the state of a sliding window, if the
 /// charge or a second equal charge does not fit, if a block has expired, or if a new block has to
@@ -249,7 +255,8 @@ pub fn charge_bytes(
     Some(reading)
 }
 
-/// Decodes permits. Every record is a permit, and the records must be in the order of expiry.
+/// Decodes the state of a concurrency limit, in which every record is a permit. Returns `None` if a
+/// permit has no units, or if the permits are not sorted by expiry.
 fn permits(bytes: &[u8]) -> Option<Cell> {
     let lease = |record: &[u8]| {
         let (id, rest) = record.split_first_chunk::<ID_BYTES>()?;
@@ -264,7 +271,8 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
     in_order.then_some(Cell::Concurrency(concurrency::State { permits }))
 }
 
-/// Divides `bytes` into records of `size` bytes each.
+/// Divides `bytes` into records of `size` bytes each. Returns `None` if a part of a record is left
+/// over, or if there are no records or more than [`MAX_RECORDS`].
 fn records(bytes: &[u8], size: usize) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
     let count = bytes.len() / size;
     let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);

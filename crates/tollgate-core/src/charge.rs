@@ -1,4 +1,4 @@
-//! The input of a store: an operation on one limit for one subject.
+//! The input of a store call: operations, each on one limit for one subject.
 
 pub use crate::charge_id::ChargeId;
 pub use crate::charge_position::ChargePosition;
@@ -8,38 +8,40 @@ use crate::key::Subject;
 use crate::limit::Limit;
 use crate::time::Timestamp;
 
-/// Whether a store must recognize a repeated refund.
+/// Whether a store must detect that a refund is a repetition of an earlier refund.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deduplication {
-    /// The refund cannot be repeated, because it consumes the caller's receipt.
+    /// The refund cannot be repeated, because it consumes the only copy of its receipt. The store
+    /// need not remember the refund.
     Unneeded,
     /// The refund can be repeated, because its receipt left the process. The store remembers the id
     /// of the charge until the window of the charge is over. A repeated refund changes nothing.
     ById,
 }
 
-/// An operation on a limit.
+/// An operation on one limit for one subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// Charges `cost` units if every charge of the same call fits. A cost of 0 charges nothing and
-    /// reads the limit, like a peek.
+    /// Charges `cost` units if every charge of the same call fits on its limit. A cost of 0 charges
+    /// nothing and only reads the limit, like a peek.
     Charge {
         /// The units to charge.
         cost: Cost,
         /// The id of the charge. On a concurrency limit it is also the id of the permit.
         id: ChargeId,
     },
-    /// Reads the limit and checks whether `cost` would fit, without changing the state. A store can
-    /// answer a peek from a replica that lags a little. The reading's `admission` is the admission
-    /// of a charge of `cost` that is the only charge of its call. The reading's `fits_again` equals
-    /// `admission`, because a peek charges nothing.
+    /// Reads the limit and checks whether a charge of `cost` would fit, without changing the state.
+    /// A replica that lags a little behind its primary may answer a peek.
+    ///
+    /// The reading's `admission` is that of a charge of `cost` which is the only charge of its
+    /// call. The reading's `fits_again` equals `admission`, because a peek charges nothing.
     Peek {
         /// The units to check. A cost of 0 checks whether one unit is left.
         cost: Cost,
     },
     /// Returns `cost` units to the window that they were charged on, unless that window is over.
     Refund {
-        /// The units to return, at most the charged units.
+        /// The units to return. They must not exceed the charged units.
         cost: Cost,
         /// The position at which the charge was counted.
         position: ChargePosition,
@@ -57,7 +59,7 @@ pub enum Operation {
         cost: Cost,
         /// The id of the reservation. No other charge has the same id.
         id: ChargeId,
-        /// The requested expiry.
+        /// The requested time of expiry.
         until: Timestamp,
     },
     /// Extends a reservation to `until`, as far as the limit allows, and never shortens the
@@ -68,7 +70,7 @@ pub enum Operation {
         id: ChargeId,
         /// The position at which the reservation was counted.
         position: ChargePosition,
-        /// The requested expiry.
+        /// The requested new time of expiry.
         until: Timestamp,
     },
     /// Replaces the reserved units by the actual cost and ends the reservation. The reading's
@@ -124,8 +126,8 @@ impl Operation {
         }
     }
 
-    /// Returns the units that a charge, a reservation or a peek asks for. The reading's `admission`
-    /// applies to this cost. Returns [`Cost::PEEK`] for other operations.
+    /// Returns the cost of a charge, a reservation or a peek. The reading's `admission` states
+    /// whether this cost fits. Returns [`Cost::PEEK`] for other operations.
     #[must_use]
     pub const fn cost(&self) -> Cost {
         match *self {
@@ -134,8 +136,9 @@ impl Operation {
         }
     }
 
-    /// Returns the operation that undoes a charge or a reservation that was counted at `position`.
-    /// The operation needs no deduplication. Returns `None` if there is nothing to undo.
+    /// Returns the operation that undoes this charge or reservation, which was counted at
+    /// `position`. A store need not detect a repetition of the returned operation. Returns `None`
+    /// for a cost of 0 and for other operations, which need not be undone.
     #[must_use]
     pub const fn inverse(&self, position: ChargePosition) -> Option<Self> {
         match *self {
@@ -153,10 +156,10 @@ impl Operation {
 /// One operation on one limit for one subject.
 #[derive(Clone, Copy, Debug)]
 pub struct Charge<'a> {
-    /// The limit.
+    /// The limit on which the operation is executed.
     pub limit: &'a Limit,
-    /// The subject.
+    /// The subject whose counter the operation reads or changes.
     pub subject: &'a Subject,
-    /// The operation.
+    /// The operation to execute.
     pub operation: Operation,
 }

@@ -1,6 +1,7 @@
 //! The ids of charges.
 
-/// The id of one admitted request. The caller chooses the id, which is unique over all nodes.
+/// The id of the charges of one request. The program that creates the charges also creates the id,
+/// which must be unique over all nodes.
 ///
 /// The id identifies the permit of the request in a concurrency limit. It also lets a store
 /// recognize a repeated refund.

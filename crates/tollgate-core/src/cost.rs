@@ -13,7 +13,7 @@ impl Cost {
     /// One unit, the default cost of a request.
     pub const ONE: Self = Self(1);
 
-    /// Returns a cost of `units`, or `None` above 2^53 − 1.
+    /// Returns a cost of `units`, or `None` if `units` is above 2^53 − 1.
     #[must_use]
     pub const fn new(units: u64) -> Option<Self> {
         if units > MAX_EXACT { None } else { Some(Self(units)) }
@@ -25,7 +25,8 @@ impl Cost {
         self.0
     }
 
-    /// Returns the units that must be free to admit this cost. A peek needs one unit.
+    /// Returns the units that must be free so that this cost fits: the cost itself, or one unit for
+    /// a peek.
     #[must_use]
     pub const fn needed(self) -> u64 {
         if self.0 == 0 { 1 } else { self.0 }

@@ -63,9 +63,9 @@ impl Cell {
     }
 }
 
-/// Evaluates `$body` for the algorithm of `$limit`. In `$body`, `$step` is the algorithm, `$state`
-/// is its state in the cell (`None` if the cell is of another algorithm), and `$wrap` is the
-/// constructor of the cell.
+/// Evaluates the expression `$body` for the algorithm of `$limit`. In `$body`, `$step` is the
+/// algorithm, `$state` is its state in the cell (`None` if the cell belongs to another algorithm),
+/// and `$wrap` is the variant of [`Cell`] that contains such a state.
 macro_rules! with_step {
     ($limit:expr, $cell:expr, |$step:ident, $state:ident, $wrap:ident| $body:expr) => {
         match $limit.algorithm() {
@@ -127,7 +127,7 @@ pub fn assess_operation(
     }
 }
 
-/// Executes `operation` at `now` and returns the reading after it and the next cell.
+/// Executes `operation` at `now`. Returns the reading after the operation and the next cell.
 ///
 /// A charge that does not fit changes nothing, unless the limit counts refusals. A cell of another
 /// algorithm than the limit's, or a cell from too far in the future, is treated as missing. If the
@@ -156,7 +156,8 @@ pub fn decide(
     }
 }
 
-/// Counts a charge or a reservation that is already known to fit, and returns its reading.
+/// Counts a charge or a reservation that is already known to fit. Returns the reading after it and
+/// the next cell.
 #[must_use]
 pub fn charge_admitted(
     cell: Option<Cell>,
@@ -170,8 +171,8 @@ pub fn charge_admitted(
     }
 }
 
-/// Processes a charge or a reservation of a refused call. Counts it only if the limit counts
-/// refusals.
+/// Executes a charge or a reservation of a call that was refused: counts it only if the limit
+/// counts refusals. Returns the reading and the next cell.
 ///
 /// The reading's `admission` describes only this limit: the charge can fit on this limit although
 /// another limit refused the call.
@@ -188,12 +189,12 @@ pub fn charge_refused(
     }
 }
 
-/// Executes the only charge of a call on a plain state, with the same result as [`decide`]. Returns
-/// `None` if `limit` has another algorithm than the state.
+/// Executes the only charge of a call on `state`, with the same result as [`decide`] on a cell.
+/// Returns the reading and the next state, or `None` if `limit` has another algorithm than `state`.
 ///
-/// The next state is unchanged if nothing was counted. This function is the hot path of the memory
-/// store. It does not move a [`Cell`], and it is inlined with all functions that it calls. The
-/// reading and the state are therefore written to memory only once.
+/// The next state equals `state` if nothing was counted. This function is the hot path of the
+/// memory store. It does not move a [`Cell`], and it is inlined with all functions that it calls.
+/// The reading and the state are therefore written to memory only once.
 #[inline(always)]
 #[must_use]
 pub fn charge_plain(
@@ -224,8 +225,8 @@ const fn has_permits(limit: &Limit) -> bool {
     matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Charges or reserves units on `limit` if `admits` returns true for the admission of the
-/// operation.
+/// Executes the charge or reservation `operation` on `limit` if `admits` returns true for its
+/// admission, or if the limit counts refusals. Returns the reading and the next cell.
 fn execute(
     cell: Option<Cell>,
     limit: &Limit,
@@ -243,7 +244,8 @@ fn execute(
     }
 }
 
-/// Charges `limit` if `admits` returns true for the admission of the charge.
+/// Charges `limit` if `admits` returns true for the admission of the charge, or if the limit counts
+/// refusals. Returns the reading and the next cell.
 fn charge(
     cell: Option<Cell>,
     limit: &Limit,
@@ -274,7 +276,7 @@ fn charge_state(
     }
 }
 
-/// The parameters of a charge.
+/// The parameters of a charge that are the same for every algorithm.
 #[derive(Clone, Copy)]
 struct ChargeStep {
     cost: Cost,
@@ -357,7 +359,7 @@ fn refund(
     (Reading { refunded, found: before.found, ..reading }, Some(cell))
 }
 
-/// Applies `refund` to a valid state and returns the refunded units.
+/// Applies the operation `refund` to a valid cell of `limit`, and returns the refunded units.
 fn refund_units(cell: &mut Cell, limit: &Limit, refund: Operation, now: Timestamp) -> u64 {
     let Operation::Refund { cost, position, id, .. } = refund else { return 0 };
     let at = StepTime { now, skew_max: limit.skew_tolerance() };
@@ -386,8 +388,8 @@ fn renew(
     (Reading { admission, ..reading }, cell)
 }
 
-/// Releases a permit completely, even if the operation names a smaller cost. The reading's
-/// admission is `Now` if the permit still existed.
+/// Releases a permit completely, even if the operation `settlement` names a smaller cost. Returns
+/// the reading and the next cell. The reading's admission is `Now` if the permit still existed.
 fn release_permit(
     cell: Option<Cell>,
     limit: &Limit,
@@ -403,8 +405,8 @@ fn release_permit(
     (Reading { admission, ..reading }, cell)
 }
 
-/// Returns the reading of `limit` after `cell` was deleted. The reading's `found` describes the
-/// deleted cell.
+/// Returns the reading of `limit` after a reset that deletes `cell`. The reading's `found`
+/// describes the deleted cell.
 fn forget(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> Reading {
     let found = assess(cell, limit, Cost::PEEK, now).found;
     Reading { found, ..assess(None, limit, Cost::PEEK, now) }

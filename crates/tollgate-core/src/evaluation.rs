@@ -12,17 +12,17 @@ use crate::limit::{Algorithm, Limit, Visibility};
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// The status of one limit.
+/// The status of one limit for a subject after a charge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitStatus {
-    /// The limit.
+    /// The limit that the status describes.
     pub limit: Arc<Limit>,
-    /// The cost of the charge.
+    /// The cost of the charge on this limit.
     pub cost: Cost,
     /// Whole units used. If the charge was admitted, they include its cost.
     pub used: u64,
-    /// Whole units that remain: the capacity minus the used units, never below zero. If this limit
-    /// refused the charge, the number is below the cost.
+    /// Whole units that remain: the capacity minus the used units, or zero if more than the
+    /// capacity is used. If this limit refused the charge, this number is smaller than the cost.
     pub remaining: u64,
     /// If the same charge fits once more now, the time at which all used units are free again.
     /// Otherwise, the first time at which the same charge fits again.
@@ -45,7 +45,7 @@ impl LimitStatus {
         Self { limit, cost, used, remaining, resets_at, full_reset_at, admission, reserved }
     }
 
-    /// Replaces the status by the status that follows from `reading`, a reading of the same limit.
+    /// Updates this status for `cost` and `reading`. `reading` must be a reading of the same limit.
     #[inline]
     fn read(&mut self, cost: Cost, reading: &Reading) {
         (self.resets_at, self.remaining, self.reserved) = derived(&self.limit, reading);
@@ -64,7 +64,7 @@ impl LimitStatus {
     }
 
     /// Returns the status after a refund of `units`. Like [`refunded`](Self::refunded), the method
-    /// does not change the status of a concurrency limit.
+    /// returns the status of a concurrency limit unchanged.
     #[must_use]
     pub fn refunded_by(mut self, units: u64) -> Self {
         if matches!(self.limit.algorithm(), Algorithm::Concurrency(_)) {
@@ -75,12 +75,13 @@ impl LimitStatus {
         self
     }
 
-    /// Converts the status of a peek that fits to the status after a charge of its cost at the time
-    /// `at`, if no other charge is made before `at`.
+    /// Predicts the status after a charge that has only been checked. This status must be that of a
+    /// peek whose cost fits. The result is the status as it would be after a charge of the same
+    /// cost at the time `at`, if no other charge is made before `at`.
     ///
     /// For a fixed window, the result equals the status of the charge itself, unless all used units
     /// were refunded. For other limits without room for a second charge, `resets_at` is the time at
-    /// which all units are free. An inexact time is late, never early.
+    /// which all units are free. If a predicted time is not exact, it is late and never early.
     #[must_use]
     pub fn charged(mut self, at: Timestamp) -> Self {
         if self.cost == Cost::PEEK {
@@ -126,7 +127,8 @@ impl LimitStatus {
     }
 }
 
-/// Returns the reset time, the remaining units and the reserved units of a status of `limit`.
+/// Returns the reset time, the remaining units and the reserved units that clients receive,
+/// computed from a `reading` of `limit`.
 #[inline]
 fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
     let resets_at = match reading.fits_again {
@@ -150,7 +152,7 @@ fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
 pub struct Evaluation {
     /// The time of the decision.
     pub now: Timestamp,
-    /// The status of every limit of the charge, in the policy's order.
+    /// The status of every limit of the charge, in the order of the charges.
     pub statuses: Vec<LimitStatus>,
 }
 
@@ -161,8 +163,9 @@ impl Evaluation {
         Self { now, statuses: Vec::new() }
     }
 
-    /// Replaces this evaluation by the evaluation of other charges at `now`. Each charge is given
-    /// by its limit, its cost and its reading. The method reuses the memory of the statuses.
+    /// Replaces the content of this evaluation by the evaluation of `charges` at `now`. An element
+    /// of `charges` consists of a limit, the cost and the reading. The method reuses the memory of
+    /// the statuses.
     pub fn replace<'a>(
         &mut self,
         now: Timestamp,
@@ -187,13 +190,13 @@ impl Evaluation {
         self.refusals().next().is_none()
     }
 
-    /// Returns the limits that refused.
+    /// Returns the statuses of the limits that refused the charge.
     pub fn refusals(&self) -> impl Iterator<Item = &LimitStatus> {
         self.statuses.iter().filter(|status| status.is_refusal())
     }
 
-    /// Returns whether the cost exceeds the capacity of a limit. Such a charge never fits, however
-    /// long the client waits.
+    /// Returns whether the charge can never be admitted, however long the client waits, because the
+    /// cost exceeds the capacity of a limit.
     #[must_use]
     pub fn never_fits(&self) -> bool {
         self.statuses.iter().any(|status| status.admission == Admission::Never)
@@ -232,7 +235,7 @@ impl Evaluation {
     }
 
     /// Returns the status of the visible limit with the fewest units remaining, whether or not the
-    /// charge was admitted.
+    /// charge was admitted. Returns `None` if all limits are hidden.
     #[must_use]
     pub fn tightest_visible(&self) -> Option<&LimitStatus> {
         self.statuses.iter().filter(|status| status.is_visible()).reduce(|tightest, other| {
@@ -240,7 +243,7 @@ impl Evaluation {
         })
     }
 
-    /// Returns the evaluation after a refund of all charges that it includes.
+    /// Returns the evaluation with every status as it is after a refund of the charge.
     #[must_use]
     pub fn refunded(mut self) -> Self {
         self.statuses = self.statuses.into_iter().map(LimitStatus::refunded).collect();

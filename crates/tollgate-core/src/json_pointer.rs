@@ -5,7 +5,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-/// The longest pointer in bytes, which bounds the length of a member name.
+/// The maximum length of a pointer in bytes. It also bounds the length of a member name.
 pub const MAX_POINTER_BYTES: usize = 256;
 
 /// The largest number of reference tokens (member names and element indexes) in a pointer.
@@ -63,7 +63,7 @@ impl JsonPointer {
     }
 }
 
-/// Decodes the escapes `~0` and `~1` in one member name or element index.
+/// Decodes one member name or element index, in which `~0` means `~` and `~1` means `/`.
 fn step(written: &str) -> Result<Box<str>, PointerError> {
     let mut parts = written.split('~');
     let mut plain = Cow::Borrowed(parts.next().unwrap_or_default());

@@ -19,8 +19,8 @@ pub const MAX_INLINE_VALUE: usize = 128;
 
 /// Computes a keyed 128-bit hash. The hash cannot be computed without the deployment's key.
 ///
-/// This crate has no hash function of its own. Its caller provides an implementation that contains
-/// the key.
+/// This crate has no hash function of its own. The program that uses the crate implements this
+/// trait with a hash function and the key.
 pub trait KeyedHash {
     /// Returns the hash of `bytes` under the deployment's key.
     fn hash(&self, bytes: &[u8]) -> [u8; 16];
@@ -33,7 +33,7 @@ pub enum Value<'a> {
     /// The request has no value for the dimension. All requests without a value share a counter, so
     /// a client cannot evade a limit by omitting a header.
     Absent,
-    /// A readable value, stored as its hash if it is longer than [`MAX_INLINE_VALUE`].
+    /// A readable value. If it is longer than [`MAX_INLINE_VALUE`], its hash is stored instead.
     Clear(&'a [u8]),
     /// A credential: only its keyed hash is stored.
     Secret(&'a [u8]),
@@ -78,10 +78,10 @@ impl Subject {
         Self(Encoding::Long(bytes.into_boxed_slice()))
     }
 
-    /// Returns the value of a subject that has exactly one pair, if the name of that pair is `name`
-    /// and the value is stored in readable form.
+    /// Returns the readable value of a subject that consists of the single dimension `name`.
+    /// Returns `None` for any other subject, and for a value that is absent or hashed.
     ///
-    /// `name` has at most 127 bytes.
+    /// `name` must have at most 127 bytes.
     #[inline]
     #[must_use]
     pub fn only_clear_value(&self, name: &str) -> Option<&[u8]> {
@@ -98,8 +98,8 @@ impl Subject {
         self.0.as_bytes()
     }
 
-    /// Decodes a subject from the encoding of [`as_bytes`](Self::as_bytes); `None` if it is
-    /// incomplete or malformed.
+    /// Decodes a subject from the encoding that [`as_bytes`](Self::as_bytes) returns. Returns
+    /// `None` if `bytes` are incomplete or malformed.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let subject = Self(Encoding::of(bytes));
@@ -205,8 +205,8 @@ impl Hash for Subject {
 }
 
 impl Value<'_> {
-    /// Returns the length in bytes of the value's encoding, including the byte for the kind of
-    /// value.
+    /// Returns the length in bytes of the value's encoding, including the first byte, which states
+    /// the kind of the value.
     fn encoded(&self) -> usize {
         match self {
             Self::Absent => 1,
@@ -216,7 +216,7 @@ impl Value<'_> {
     }
 }
 
-/// A value as it is stored in a subject.
+/// The value of a dimension as it is stored in a subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stored<'a> {
     /// The request had no value for the dimension.
@@ -274,7 +274,8 @@ fn push_sized(out: &mut impl Sink, bytes: &[u8]) {
     out.extend(bytes);
 }
 
-/// Appends `pairs` to `out`.
+/// Appends the encoding of `pairs` to `out`. `key` hashes the values that are not stored in
+/// readable form.
 fn encode<'a>(
     out: &mut impl Sink,
     pairs: impl Iterator<Item = (&'a str, Value<'a>)>,

@@ -43,7 +43,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    /// Returns the maximum size in bytes of the lists that a memory store keeps for one subject.
+    /// Returns the largest size in bytes of one subject's list of blocks, entries or permits.
     #[must_use]
     pub const fn largest_state(&self) -> u64 {
         match self {
@@ -77,7 +77,7 @@ pub enum Refusals {
     Counted,
 }
 
-/// The unit in which a limit counts, as clients see it.
+/// The unit that a limit counts, as it is reported to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unit {
     /// Requests, or points that represent requests.
@@ -103,8 +103,8 @@ pub struct Limit {
     unit: Unit,
     skew_max: Millis,
     reservation: ReservationTerms,
-    /// The time by which the window was shortened. The store can still contain state of the longer
-    /// window.
+    /// The time by which the window became shorter when this limit replaced an older one. The store
+    /// can still contain state of the longer window.
     shortened_by: Millis,
     /// The share of subjects for which the limit is enforced.
     enforced: Percent,
@@ -116,7 +116,7 @@ pub struct Limit {
     /// counts.
     counted: Option<Arc<StatusSet>>,
     refusal: Option<Arc<RefusalSettings>>,
-    /// The value of the request that selected the quota.
+    /// The value of the request that selected the quota, such as a plan.
     quota_value: Option<Arc<str>>,
 }
 
@@ -156,7 +156,7 @@ impl Limit {
         })
     }
 
-    /// Sets the name that clients see, which alternative limits can share.
+    /// Sets the resource: the name that clients see. Several limits can have the same resource.
     ///
     /// # Errors
     /// [`LimitError::Name`], as for the limit's own name.
@@ -189,14 +189,15 @@ impl Limit {
         Ok(self)
     }
 
-    /// Sets the unit in which the limit counts, as clients see it.
+    /// Sets the unit that is reported to clients.
     #[must_use]
     pub fn with_unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
-    /// Sets how far in the future stored state may be before it is treated as missing.
+    /// Sets the allowed clock skew. Stored state that is further in the future is treated as
+    /// missing.
     #[must_use]
     pub fn with_skew_max(mut self, skew_max: Millis) -> Self {
         self.skew_max = skew_max;
@@ -223,7 +224,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// Replaces the algorithm and the reservation terms and keeps the counters.
+    /// Returns the limit with another algorithm, other reservation terms, and the same counters.
     pub(crate) fn with_algorithm(
         mut self,
         algorithm: Algorithm,
@@ -274,14 +275,14 @@ impl Limit {
         Ok(limit)
     }
 
-    /// Returns the name, unique in its policy.
+    /// Returns the name of the limit, which is unique in its policy.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns a digest of the name, for stores that keep hashes instead of names. The digest is
-    /// computed once, when the limit is created.
+    /// Returns a digest of the limit's name, for stores that keep hashes instead of names. The
+    /// digest is computed once, when the limit is created.
     ///
     /// The digest is not keyed, because names come from the policy and never from clients. With 128
     /// bits, the probability of an accidental collision is negligible.
@@ -330,15 +331,15 @@ impl Limit {
         self.refusals
     }
 
-    /// Returns whether a charge must be made before the response. A permit must be held while the
-    /// request runs, and a refusal can only be counted when the request arrives.
+    /// Returns whether the limit must be charged on arrival: a concurrency limit, because a request
+    /// holds its permit while it runs, or a limit that counts refusals, which happen on arrival.
     #[must_use]
     pub fn is_charged_on_arrival(&self) -> bool {
         self.refusals == Refusals::Counted || matches!(self.algorithm, Algorithm::Concurrency(_))
     }
 
-    /// Counts only responses with one of `statuses`. After any other response, the charge is
-    /// refunded.
+    /// Sets the statuses of the responses that the limit counts. After any other response, the
+    /// charge is refunded.
     #[must_use]
     pub fn with_counted(mut self, statuses: StatusSet) -> Self {
         self.counted = Some(Arc::new(statuses));
@@ -418,7 +419,7 @@ impl Limit {
         }
     }
 
-    /// Returns the burst of a token bucket, if it differs from the quota.
+    /// Returns the burst of a token bucket if it differs from the quota, otherwise `None`.
     #[must_use]
     pub const fn burst(&self) -> Option<u64> {
         match &self.algorithm {
@@ -447,7 +448,7 @@ const fn fnv_1a(bytes: &[u8]) -> u128 {
     fnv_1a_from(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, bytes)
 }
 
-/// Continues `hash` with `bytes`.
+/// Continues the Fowler-Noll-Vo hash `hash` with `bytes`, and returns the new hash.
 const fn fnv_1a_from(mut hash: u128, mut bytes: &[u8]) -> u128 {
     while let [byte, rest @ ..] = bytes {
         hash = (hash ^ *byte as u128).wrapping_mul((1 << 88) + 0x13b);

@@ -14,24 +14,24 @@ pub const MAX_NAME: usize = 64;
 pub enum LimitError {
     /// A name is empty, too long or contains bytes other than letters, digits, `_`, `-` and `.`.
     Name(String),
-    /// A number that must be at least one is zero.
+    /// A number that must be at least one is zero. The value is the name of the number.
     Zero(&'static str),
     /// A number is above the largest allowed value.
     TooLarge {
-        /// The name of the number.
+        /// The name of the number that is too large.
         what: &'static str,
         /// The value that was given.
         given: u64,
         /// The largest value that the other numbers of the limit allow.
         largest: u64,
-        /// The reason for the bound.
+        /// The reason why no larger value is allowed.
         because: &'static str,
     },
     /// The precision of a sliding window is longer than its window.
     PrecisionAboveWindow {
         /// The precision that was given.
         precision: Millis,
-        /// The window.
+        /// The length of the window.
         window: Millis,
     },
     /// A concurrency limit cannot count refusals.
@@ -44,7 +44,7 @@ pub enum LimitError {
     NoOverdraft,
     /// A limit with this algorithm cannot be leased.
     NotLeasable {
-        /// The reason.
+        /// The reason why the algorithm cannot be leased.
         because: &'static str,
     },
     /// A leased limit cannot count refusals.
@@ -88,7 +88,7 @@ impl fmt::Display for LimitError {
 
 impl core::error::Error for LimitError {}
 
-/// Checks that `name` is a valid name of a limit.
+/// Returns an error unless `name` is a valid name of a limit.
 pub(crate) fn check_name(name: &str) -> Result<(), LimitError> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(plain) {
@@ -97,7 +97,8 @@ pub(crate) fn check_name(name: &str) -> Result<(), LimitError> {
     Ok(())
 }
 
-/// Checks that `given` is in 1 ..= `largest`.
+/// Returns an error unless `given` is in 1 ..= `largest`. In the error, `what` is the name of the
+/// number, and `because` is the reason for the bound.
 pub(crate) fn check_range(
     what: &'static str,
     given: u64,
@@ -113,12 +114,14 @@ pub(crate) fn check_range(
     Ok(())
 }
 
-/// Checks that a quota or a burst is at least 1 and can be represented exactly.
+/// Returns an error unless the quota or burst `given` is at least 1 and every store can represent
+/// it exactly. In the error, `what` is the name of the number.
 pub(crate) fn check_units(what: &'static str, given: u64) -> Result<(), LimitError> {
     check_range(what, given, MAX_EXACT, "the largest integer that every store holds exactly")
 }
 
-/// Checks that a window, a precision or a `permit_ttl` is in the allowed range.
+/// Returns an error unless the window, precision or `permit_ttl` `given` is in the allowed range.
+/// In the error, `what` is the name of the number.
 pub(crate) fn check_span(what: &'static str, given: Millis) -> Result<(), LimitError> {
     check_range(what, given.get(), MAX_WINDOW.get(), "ten years in milliseconds")
 }

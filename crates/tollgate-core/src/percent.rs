@@ -3,7 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
-/// The number of hundredths in one percent. A [`Percent`] counts in these hundredths.
+/// The number of parts in one percent. A [`Percent`] is stored as a number of these parts.
 const PARTS: u16 = 100;
 
 /// A percentage from 0 to 100, in steps of a hundredth of a percent.
@@ -16,7 +16,8 @@ impl Percent {
     /// One hundred percent.
     pub const ALL: Self = Self(100 * PARTS);
 
-    /// Returns a percentage of `hundredths` percent, or `None` if `hundredths` is above 100.
+    /// Returns a percentage of `hundredths` percent: `new(30)` is 30 %. Returns `None` if
+    /// `hundredths` is above 100.
     #[must_use]
     pub const fn new(hundredths: u8) -> Option<Self> {
         Self::of_ten_thousand(hundredths as u16 * PARTS)
@@ -35,16 +36,16 @@ impl Percent {
         self.0
     }
 
-    /// Returns the percentage if it is an integer.
+    /// Returns the number of percent, or `None` if it is not an integer.
     #[must_use]
     pub const fn whole(self) -> Option<u8> {
         // The quotient is at most 100, so the cast is exact.
         if self.0.is_multiple_of(PARTS) { Some((self.0 / PARTS) as u8) } else { None }
     }
 
-    /// Returns whether the percentage includes a subject with this hash. The hashes of all subjects
-    /// must be spread evenly over 64 bits. A subject that is included in a percentage is included
-    /// in every larger percentage.
+    /// Returns whether the percentage includes the subject with the hash `hash`. The hashes of all
+    /// subjects must be spread evenly over 64 bits. A percentage includes every subject that a
+    /// smaller percentage includes.
     #[must_use]
     pub const fn includes(self, hash: u64) -> bool {
         // The hash is scaled to 0 ..= 9,999 and compared with the percentage in hundredths of a

@@ -1,5 +1,5 @@
-//! The result of a store call: the numbers of each limit after one operation, before they are
-//! converted to a status.
+//! The readings that a store returns: the numbers of each limit after one operation, before they
+//! are converted to a status.
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -23,7 +23,7 @@ pub enum Admission {
     Never,
 }
 
-/// The stored state that an operation found.
+/// Whether an operation found stored state, and whether it could use that state.
 ///
 /// The enum has the same size as the numbers of a [`Reading`], which lets the compiler copy a
 /// reading in whole machine words.
@@ -40,14 +40,14 @@ pub enum StoredState {
     Discarded,
 }
 
-/// The numbers of one limit, which a store reads in one atomic step. Only [`crate::evaluation`]
-/// converts them to the status that clients receive.
+/// The result of one operation on one limit, which a store reads in one atomic step. Only
+/// [`crate::evaluation`] converts the numbers of a reading to the status that clients receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reading {
-    /// Whether the operation fits in this limit and, if not, when it will.
+    /// Whether the operation fits in this limit. If it does not, the time at which it will fit.
     pub admission: Admission,
-    /// Whether the same operation would fit a second time after this one and, if not, when it will.
-    /// The value equals `admission` if the operation was refused.
+    /// Whether the same operation would fit a second time after this one. If it would not, the time
+    /// at which it will fit. The value equals `admission` if the operation was refused.
     pub fits_again: Admission,
     /// The units in use. If the operation was executed, the units after the operation.
     pub used: u64,
@@ -77,9 +77,9 @@ pub enum DecisionSource {
     /// that is still valid, or an override refuses every request until a known time.
     DenyCache,
     /// The store made the decision by an overflow counter, which the subject shares with other
-    /// subjects, because the store had no room for an entry of the subject's own. Such a counter
-    /// admits no request beyond the quota, and can refuse requests before the subject has used its
-    /// quota.
+    /// subjects, because the store had no room for a counter of the subject's own. An overflow
+    /// counter never admits more than the quota, but it can refuse requests of a subject that has
+    /// not used its quota.
     Overflow,
     /// The fallback made the decision, because the store did not answer. The value is the reason.
     Fallback(StoreError),
@@ -97,7 +97,7 @@ pub struct Readings {
     source: DecisionSource,
 }
 
-/// The storage of the readings, small enough to be returned by value.
+/// The readings of a call: one reading that is stored inline, or a list.
 #[derive(Clone, Debug, Default)]
 enum Items {
     #[default]

@@ -17,7 +17,7 @@ pub struct RefusalSettings {
     pub status: Option<u16>,
     /// Additional header fields, with names in lower case.
     pub headers: Vec<(Box<str>, Box<str>)>,
-    /// The address of a page about the limits.
+    /// The URL of a page that explains the limits.
     pub documentation: Option<Box<str>>,
     /// The body for clients that accept JSON.
     pub json: Option<Template>,
@@ -44,7 +44,7 @@ pub enum Variable {
     Rule,
     /// The status of the response.
     Status,
-    /// The address of the documentation.
+    /// The URL of the documentation of the limits.
     Documentation,
 }
 
@@ -124,7 +124,8 @@ impl Template {
         Ok(Self { parts, length: text.len() })
     }
 
-    /// Returns the text of the template. For each variable, `write` appends the value.
+    /// Returns the text of the template with the values of its variables. `write` appends the value
+    /// of a variable.
     #[must_use]
     pub fn render(&self, mut write: impl FnMut(Variable, &mut String)) -> String {
         let mut text = String::with_capacity(self.length + 64);

@@ -3,9 +3,9 @@
 use crate::store::CellTransfer;
 use crate::time::Millis;
 
-/// A store that can lose the charges that it answered last, and continue with an older state. That
-/// happens, for example, when a replica is promoted. The continued state is a new replication
-/// epoch. The methods of this trait call a replication epoch a history.
+/// A store that can lose its most recent charges and continue with an older state, for example when
+/// a replica is promoted. The older state begins a new replication epoch. The methods of this trait
+/// call a replication epoch a history.
 ///
 /// Each history has a number. A new history executes no charges until [`release`](Self::release) is
 /// called with its number. Until then, [`Store::apply`](crate::Store::apply) executes only calls

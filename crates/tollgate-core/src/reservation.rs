@@ -36,7 +36,7 @@ pub struct ReservationTerms {
     pub overdraft: u64,
 }
 
-/// A stored reservation.
+/// A reservation as it is stored in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// The id of the charge that made the reservation.
@@ -61,7 +61,8 @@ impl Default for ReservationTerms {
 }
 
 impl ReservationTerms {
-    /// Checks that the numbers are in the range that the `capacity` of the limit allows.
+    /// Returns an error if a number is out of the range that `capacity`, the capacity of the limit,
+    /// allows.
     pub(crate) fn check(&self, capacity: u64) -> Result<(), LimitError> {
         let in_range = |what, given: u64, largest, because| {
             if given > largest {
@@ -83,7 +84,8 @@ impl ReservationTerms {
         in_range("overdraft", self.overdraft, MAX_EXACT - capacity, together)
     }
 
-    /// Returns the expiry of a reservation that is made at `now` with the requested expiry `until`.
+    /// Returns the expiry of a reservation that is made at `now`: the requested expiry `until`, but
+    /// at most `max` after `now`.
     #[must_use]
     pub fn end(&self, until: Timestamp, now: Timestamp) -> Timestamp {
         until.min(now.after(self.max))
@@ -91,8 +93,9 @@ impl ReservationTerms {
 }
 
 impl Reservation {
-    /// Merges two records of one reservation. The result expires at the later time, and releases
-    /// its units on expiry only if both records release them.
+    /// Merges two records of the same reservation, which come from different cells. The result has
+    /// the smaller number of units, expires at the later time, and releases its units on expiry
+    /// only if both records release them.
     pub(crate) fn joined(&self, other: Self) -> Self {
         let on_expiry =
             if self.on_expiry == other.on_expiry { self.on_expiry } else { OnExpiry::Charge };

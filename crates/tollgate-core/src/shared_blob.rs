@@ -1,5 +1,5 @@
-//! Small documents that nodes share. They are in the same store as the counters. A document is
-//! replaced as a whole or not at all.
+//! Small documents that nodes share, such as the table of tenants or the overrides. They are in the
+//! same store as the counters. A document is replaced as a whole or not at all.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -12,7 +12,7 @@ pub const BLOB_DEADLINE: Duration = Duration::from_secs(1);
 pub struct SharedBlob {
     /// The version of the document, which is empty if there is no document.
     pub version: Vec<u8>,
-    /// The content.
+    /// The bytes of the document.
     pub bytes: Vec<u8>,
 }
 

@@ -64,7 +64,8 @@ impl StatusSet {
     }
 }
 
-/// Returns the index of the word that contains the status, and the bit of the status in that word.
+/// Returns the index of the word that contains the bit of `status`, and a word in which only this
+/// bit is set.
 fn place(status: u16) -> (usize, u64) {
     let index = usize::from(status.saturating_sub(STATUSES.0)).min(64 * StatusSet::WORDS - 1);
     (index / 64, 1 << (index % 64))

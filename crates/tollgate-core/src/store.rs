@@ -30,7 +30,8 @@ use crate::time::Timestamp;
 ///   store does not depend on whether the future is polled to completion.
 /// - The caller provides `now`; the store does not read a clock to decide.
 pub trait Store: Send + Sync {
-    /// Executes the operations in `charges` at the time `now`.
+    /// Executes the operations in `charges` at the time `now`, as one atomic step. Returns one
+    /// reading for each charge.
     ///
     /// # Errors
     /// [`StoreError`] if the store returned no result. Unless the error states that nothing was
@@ -77,9 +78,9 @@ pub trait CellTransfer: Store {
 /// The key of a cell: a limit and a subject.
 #[derive(Clone, Copy, Debug)]
 pub struct CellKey<'a> {
-    /// The limit.
+    /// The limit to which the cell belongs.
     pub limit: &'a Limit,
-    /// The subject.
+    /// The subject to which the cell belongs.
     pub subject: &'a Subject,
 }
 

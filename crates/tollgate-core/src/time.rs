@@ -1,10 +1,11 @@
-//! Times and durations in integer milliseconds. The caller of a decision provides its time.
+//! Times and durations in integer milliseconds. The code that requests a decision also provides the
+//! time of the decision.
 
 use core::fmt;
 
-/// The largest integer that Rust, Lua and JSON can all represent exactly: 2^53 − 1.
-///
-/// No quantity of a decision exceeds this number, so each store computes the same integers.
+/// The largest integer of all decisions: 2^53 − 1, up to which Rust, Lua and JSON represent every
+/// integer exactly. No quantity of a decision exceeds this number, so each store computes the same
+/// integers.
 pub const MAX_EXACT: u64 = (1 << 53) - 1;
 
 /// The longest window, precision or permit time: ten years of 365 days plus three leap days.

@@ -1,9 +1,9 @@
 //! A module for Redis and Valkey servers that makes rate limit decisions inside the server.
 //!
-//! The module does the same as the Lua step of `tollgate-redis`, with the code of
-//! [`tollgate_core`]. Its commands have the same argument and the same reply as the Lua step. The
-//! state of a subject is stored in a key of its own, with the same value as in the Lua step, or in
-//! a table of many subjects. The keys and the tables are ordinary strings, so the server saves,
+//! The module does the same as the Lua script of `tollgate-redis`, with the code of
+//! [`tollgate_core`]. Its commands have the same argument and the same reply as the script. The
+//! state of a subject is stored in a key of its own, with the same value as the script stores, or
+//! in a table of many subjects. The keys and the tables are ordinary strings, so the server saves,
 //! copies and moves them like other keys.
 //!
 //! | module | content |

@@ -14,7 +14,8 @@ use crate::limit_error::{LimitError, check_range, check_span};
 use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The largest quota, which bounds the size of one subject's state.
+/// The largest quota of a concurrency limit. It bounds the size of one subject's state, which has
+/// an entry for each request in flight.
 pub const MAX_QUOTA: u64 = 10_000;
 
 /// A limit of at most `quota` units in flight. Each permit expires after `permit_ttl` unless it is
@@ -32,7 +33,8 @@ pub struct Permit {
     pub id: ChargeId,
     /// The units that the request holds, never zero.
     pub used: u64,
-    /// The time at which the permit expires unless it is renewed or released.
+    /// The time at which the permit expires. A renewal moves this time, and a release removes the
+    /// permit.
     pub expires_at: Timestamp,
 }
 
@@ -44,10 +46,12 @@ pub struct State {
 }
 
 impl Concurrency {
-    /// Creates a limit of `quota` units in flight with permits that expire after `permit_ttl`.
+    /// Creates a limit of `quota` units in flight. A permit expires after `permit_ttl` unless it is
+    /// renewed.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
+    /// [`LimitError`] if `quota` or `permit_ttl` is zero, if `quota` is above [`MAX_QUOTA`], or if
+    /// `permit_ttl` is above [`MAX_WINDOW`](crate::time::MAX_WINDOW).
     pub fn new(quota: u64, permit_ttl: Millis) -> Result<Self, LimitError> {
         check_range(
             "quota",
@@ -65,14 +69,14 @@ impl Concurrency {
         self.quota
     }
 
-    /// Returns how long a request may run without renewing its permit.
+    /// Returns the time after which a permit expires unless it is renewed.
     #[must_use]
     pub const fn permit_ttl(&self) -> Millis {
         self.permit_ttl
     }
 
-    /// Extends the permit of `id` to one `permit_ttl` from now, and returns its units. Returns
-    /// `None` if there is no such permit.
+    /// Extends the permit of the charge `id`, so that it expires one `permit_ttl` from now. Returns
+    /// the units of the permit, or `None` if there is no such permit.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: StepTime) -> Option<u64> {
         let at = self.moment(&state.permits, at);
         self.index_of(state, id, at)?;
@@ -83,11 +87,11 @@ impl Concurrency {
         Some(permit.used)
     }
 
-    /// Returns the time at which the decision is made. This is the time of `at`, unless a permit
-    /// was granted or renewed at a later time. In that case, it is the latest of those times.
+    /// Returns the time that the decision uses: the time of `at`, or the latest time at which one
+    /// of `permits` was granted or renewed, whichever is later.
     ///
-    /// If a decision used the time of a lagging clock, new permits would expire early, and a
-    /// renewal would shorten its permit.
+    /// A clock that lags behind the clock of an earlier decision therefore does not grant permits
+    /// that expire too early, and a renewal never shortens a permit.
     fn moment(&self, permits: &[Permit], at: StepTime) -> StepTime {
         let newest = permits.iter().rfind(|permit| !self.is_from_future(permit, at));
         let granted_at = newest.map_or(Timestamp::EPOCH, |newest| {
@@ -96,7 +100,8 @@ impl Concurrency {
         StepTime { now: at.now.max(granted_at), ..at }
     }
 
-    /// Returns the index of the permit of `id`, if the permit has not expired.
+    /// Returns the index of the permit of the charge `id` in `state`. Returns `None` if there is no
+    /// such permit, or if the permit has expired.
     fn index_of(&self, state: &State, id: ChargeId, at: StepTime) -> Option<usize> {
         state.permits.iter().position(|permit| permit.id == id && self.is_held(permit, at))
     }
@@ -117,8 +122,9 @@ impl Concurrency {
         state.permits.retain(|permit| self.is_held(permit, at));
     }
 
-    /// Inserts a permit in the order of expiry. The permit is appended at the end of the list,
-    /// unless the limit's `permit_ttl` was shortened.
+    /// Inserts a permit, so that the permits stay sorted by expiry. A new permit normally expires
+    /// last and becomes the last of the list. It expires before older permits only if the limit's
+    /// `permit_ttl` was shortened.
     fn insert(&self, state: &mut State, permit: Permit) {
         let index = state.permits.partition_point(|other| other.expires_at <= permit.expires_at);
         state.permits.insert(index, permit);
@@ -185,8 +191,8 @@ impl CellStep for Concurrency {
         refunded
     }
 
-    /// Keeps every permit that is in at least one of the states. A permit that is in both expires
-    /// at the later of its two expiry times.
+    /// Merges two states: keeps every permit that is in at least one of them. A permit that is in
+    /// both expires at the later of its two expiry times.
     fn join(&self, mut one: State, other: State) -> State {
         for permit in other.permits {
             let known = one.permits.iter().position(|known| known.id == permit.id);
@@ -205,8 +211,9 @@ impl CellStep for Concurrency {
         state.permits.last().map_or(Timestamp::EPOCH, |permit| permit.expires_at)
     }
 
-    /// Returns the Unix epoch, because a store need not remember refunded receipts. A release
-    /// removes the permit by its id, so a repeated release finds no permit.
+    /// Returns the Unix epoch. This means that a store need not remember which charges of a
+    /// concurrency limit were refunded: a refund removes the permit by its id, so a repeated refund
+    /// finds no permit.
     fn refundable_until(&self, _mark: ChargePosition) -> Timestamp {
         Timestamp::EPOCH
     }

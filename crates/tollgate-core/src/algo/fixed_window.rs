@@ -46,10 +46,10 @@ pub struct State {
 
 impl FixedWindow {
     /// Creates a limit of `quota` units per `window`. With [`Anchor::Scheduled`], the schedule
-    /// defines the windows, and `window` is not used.
+    /// defines the windows, and the parameter `window` is ignored.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero or a number above the largest that every store represents exactly.
+    /// [`LimitError`] if `quota` or `window` is zero or above its largest allowed value.
     pub fn new(quota: u64, window: Millis, anchor: Anchor) -> Result<Self, LimitError> {
         let window = match anchor {
             Anchor::FirstRequest | Anchor::Calendar => window,
@@ -81,8 +81,8 @@ impl FixedWindow {
         self.window
     }
 
-    /// Returns a lower bound of the windows' lengths: the length of the window, or for a schedule
-    /// half of the longest window.
+    /// Returns a duration that no window is shorter than: the length of the window, or for a
+    /// schedule half of the longest window.
     #[must_use]
     pub const fn shortest_window(&self) -> Millis {
         match self.anchor {
@@ -91,8 +91,9 @@ impl FixedWindow {
         }
     }
 
-    /// Returns the window length that is reported to clients. For a schedule it is the usual
-    /// length.
+    /// Returns the window length that is reported to clients. For a schedule, this is
+    /// [`WindowSchedule::nominal`](super::WindowSchedule::nominal), the usual length of its
+    /// windows.
     #[must_use]
     pub fn nominal_window(&self) -> Millis {
         match self.anchor {
@@ -101,8 +102,9 @@ impl FixedWindow {
         }
     }
 
-    /// Returns a time at which a charge would open the window that ends at `resets_at`. If no
-    /// window of this limit ends at `resets_at`, the result has no meaning.
+    /// Returns a time in the window that ends at `resets_at`. A charge at the returned time opens
+    /// this window. The returned time has no meaning if no window of this limit ends at
+    /// `resets_at`.
     #[must_use]
     pub fn opening_of(&self, resets_at: Timestamp) -> Timestamp {
         match self.anchor {
@@ -119,17 +121,18 @@ impl FixedWindow {
         self.anchor
     }
 
-    /// Returns the most units that the limit admits for one subject in a period of length `ran`.
-    /// Clocks may differ by at most `skew`, or one clock may be adjusted by at most `skew`. The
-    /// bound is one quota for the window that is open at the start, plus one quota for each window
-    /// that can begin in a period of length `ran + skew`.
+    /// Returns an upper bound of the units that the limit admits for one subject in a period of
+    /// length `ran`. The bound holds if clocks differ by at most `skew`, or if one clock is
+    /// adjusted by at most `skew`. It is one quota for the window that is open at the start of the
+    /// period, plus one quota for each window that can begin in a period of length `ran + skew`.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.shortest_window().get());
         windows.saturating_add(1).saturating_mul(self.quota)
     }
 
-    /// Returns the open window. If no window is open, returns the window that a charge would open.
+    /// Returns the open window in `state`, or, if no window is open, the empty window that a charge
+    /// at `at` would open. Also returns whether `state` was missing, present or discarded.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let found = match state {
@@ -149,13 +152,14 @@ impl FixedWindow {
         (State { used: 0, resets_at }, found)
     }
 
-    /// Returns whether the window has room for `cost`.
+    /// Returns whether the units that remain in `window` are enough for `cost`.
     #[inline(always)]
     fn has(&self, window: &State, cost: Cost) -> bool {
         cost.needed() <= self.quota.saturating_sub(window.used)
     }
 
-    /// Returns the reading of an open window for a charge of `cost`.
+    /// Returns the reading for a charge of `cost` on the open window `window`. `found` becomes the
+    /// reading's [`found`](Reading::found).
     #[inline(always)]
     fn reading(&self, window: &State, found: StoredState, cost: Cost) -> Reading {
         let admission = if self.has(window, cost) {
@@ -185,7 +189,7 @@ impl FixedWindow {
     }
 }
 
-/// Returns the window after `cost` was counted in it.
+/// Returns `window` with the units of `cost` added to its used units.
 #[inline(always)]
 fn with(window: &State, cost: Cost) -> State {
     State { used: window.used.saturating_add(cost.get()).min(MAX_EXACT), ..*window }
@@ -228,9 +232,11 @@ impl CellStep for FixedWindow {
         refunded
     }
 
-    /// Merges two windows. If they overlap, the window that opened first is kept, because clients
-    /// have already received its reset time. Two windows of a schedule that end at different times
-    /// do not overlap. The ends of such windows differ by more than half of the longest window.
+    /// Merges two windows of one limit and subject. If the windows overlap, the result ends when
+    /// the window that opened first ends, because clients have already received this reset time. If
+    /// the windows do not overlap, the result is the later window. Two windows of a schedule that
+    /// end at different times never overlap: their ends differ by more than half of the longest
+    /// window.
     fn join(&self, one: State, other: State) -> State {
         let (first, last) =
             if one.resets_at <= other.resets_at { (one, other) } else { (other, one) };

@@ -24,8 +24,9 @@ use crate::cost::Cost;
 use crate::reading::{Admission, Reading};
 use crate::time::{Millis, Timestamp};
 
-/// The time of a decision, and the allowed clock skew: the largest allowed difference between the
-/// clock of this decision and the clock that wrote the stored state.
+/// The time of a decision, and the allowed clock skew. The allowed clock skew is the largest
+/// accepted difference between the clock of this decision and the clock that wrote the stored
+/// state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StepTime {
     pub(crate) now: Timestamp,
@@ -39,21 +40,22 @@ impl StepTime {
     }
 }
 
-/// The operations of one algorithm. The methods of algorithms with a state of a few numbers are
-/// always inlined. The state then stays in registers from the first reading to the second, and the
-/// values that both readings need are computed once.
+/// The operations of one algorithm. A charge reads the limit, counts the cost, and reads the limit
+/// again. If the state of an algorithm is a few numbers, its methods are always inlined: the state
+/// then stays in registers during all three steps, and a value that both readings need is computed
+/// once.
 ///
 /// No method reads a clock, fails, or accesses anything but its arguments.
 pub(crate) trait CellStep {
     /// The state that is stored between two charges.
     type State;
 
-    /// Reads the limit and checks whether `cost` fits. The method changes nothing and allocates no
-    /// memory.
+    /// Returns the reading of the limit, which states whether `cost` fits. The method does not
+    /// change `state` and allocates no memory.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: StepTime) -> Reading;
 
-    /// Counts `cost`. The method is called for a charge that fits, and for a refused charge if the
-    /// limit counts refusals.
+    /// Returns the next state, in which `cost` is counted. The method is called for a charge that
+    /// fits, and for a refused charge if the limit counts refusals.
     fn take(
         &self,
         state: Option<Self::State>,
@@ -62,8 +64,9 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Reads the limit after [`take`](CellStep::take) counted `cost`. `before` is the reading from
-    /// before the charge. The result equals the result of [`read`](CellStep::read).
+    /// Returns the reading after [`take`](CellStep::take) counted `cost`. `before` is the reading
+    /// from before the charge, and `state` is the state after the charge. The returned reading
+    /// equals that of [`read`](CellStep::read) for the same `state`.
     #[inline(always)]
     fn read_after(
         &self,
@@ -75,8 +78,8 @@ pub(crate) trait CellStep {
         self.read(Some(state), cost, at)
     }
 
-    /// Refunds `cost` to the window or block at `position`, or to the charge `id`, and returns the
-    /// refunded units.
+    /// Refunds `cost` to the window or block at `position`, or to the charge `id`. Returns the
+    /// number of refunded units, which can be smaller than `cost`.
     fn refund(
         &self,
         state: &mut Self::State,
@@ -90,21 +93,23 @@ pub(crate) trait CellStep {
     /// state already contains the usage of the other, the result is that state.
     fn join(&self, one: Self::State, other: Self::State) -> Self::State;
 
-    /// Returns the time at which the state expires.
+    /// Returns the time at which the state expires: from this time on, it equals a missing state.
     fn expires_at(&self, state: &Self::State) -> Timestamp;
 
-    /// Returns the time from which units charged at `position` can no longer be refunded.
+    /// Returns the time from which a refund of units that were charged at `position` returns
+    /// nothing.
     fn refundable_until(&self, position: ChargePosition) -> Timestamp;
 }
 
 /// An algorithm whose state is a few numbers.
 pub(crate) trait PlainStep: CellStep<State: Copy> {
-    /// Counts `cost` if it fits, and returns the next state and its reading. The results equal
-    /// those of [`read`](CellStep::read), [`take`](CellStep::take) and a second
-    /// [`read`](CellStep::read), but the state is advanced to the present time only once.
+    /// Counts `cost` if it fits, and returns the next state and the reading after the charge. Both
+    /// equal the results of [`read`](CellStep::read), [`take`](CellStep::take) and a second
+    /// [`read`](CellStep::read). This method is faster, because it advances the state to the
+    /// present time only once.
     ///
     /// # Errors
-    /// The reading, if `cost` does not fit.
+    /// If `cost` does not fit, returns the reading, and counts nothing.
     fn take_if_fits(
         &self,
         state: &Self::State,
@@ -113,8 +118,9 @@ pub(crate) trait PlainStep: CellStep<State: Copy> {
     ) -> Result<(Self::State, Reading), Reading>;
 }
 
-/// Merges two series that are sorted by `place`. `place` returns the sort key of an entry. Entries
-/// with the same key are merged by `join`.
+/// Merges two lists into one list that is sorted by key. The function `place` returns the key of an
+/// entry, and both lists must be sorted by it. Two entries with the same key become one entry,
+/// which the function `join` returns.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],
     other: &[T],
@@ -133,18 +139,18 @@ pub(crate) fn merge_series<T: Copy, P: Ord>(
     joined
 }
 
-/// Keeps only the last `most` entries of a list. If `most` is the largest allowed quota, the
-/// removed entries affect no decision, because `most` entries of at least one unit fill every
-/// quota.
+/// Removes the first entries of a list, so that at most the last `most` entries are left. If `most`
+/// is the largest allowed quota, the removed entries affect no decision: each entry counts at least
+/// one unit, so the remaining entries alone fill every quota.
 pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
     let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
     list.drain(..superfluous);
 }
 
-/// Returns whether `needed` units fit in addition to `used` units. If they do not fit now, returns
-/// the time at which enough units will have expired.
+/// Returns whether `needed` units fit into `quota` in addition to the `used` units. If they do not
+/// fit now, returns the time at which enough of the used units will have expired.
 ///
-/// `leaving` yields the expiring units with their expiry times, the earliest first.
+/// `leaving` yields the units that will expire with their expiry times, the earliest first.
 pub(crate) fn admission_after_expiry(
     quota: u64,
     mut used: u64,

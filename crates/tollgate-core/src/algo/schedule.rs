@@ -4,11 +4,11 @@ use core::fmt;
 
 use crate::time::{Millis, Timestamp};
 
-/// A sequence of windows that follow each other without a gap.
+/// A sequence of windows that follow each other without a gap, such as the months of a calendar.
 ///
-/// Calendars are implemented outside of this crate, because it has no dependencies and no data
-/// about time zones. The windows are a pure function of the time. A decision at `now` therefore
-/// uses the window that contains `now`, whichever clock returned `now`.
+/// This crate contains no calendar, because it has no dependencies and no data about time zones.
+/// Another crate implements this trait for calendars. The windows are a pure function of the time:
+/// a decision at `now` uses the window that contains `now`, whichever clock returned `now`.
 pub trait WindowSchedule: fmt::Debug + Send + Sync {
     /// Returns the window that contains `now`. The window starts at or before `now` and ends after
     /// `now`. For every time in the window, the method returns the same window.
@@ -43,9 +43,11 @@ impl ScheduledWindow {
     }
 }
 
-/// A reference to a [`WindowSchedule`], or only one window of such a schedule. Two references are
-/// equal if their schedules have the same name. Two single windows are equal if they have the same
-/// end and the same bound of their length.
+/// The windows of a limit: a reference to a [`WindowSchedule`], or only one window of such a
+/// schedule.
+///
+/// Two references are equal if their schedules have the same name. Two single windows are equal if
+/// they have the same end and the same bound of their length.
 #[derive(Clone, Copy)]
 pub struct Schedule(Windows);
 

@@ -15,7 +15,8 @@ use crate::limit_error::{LimitError, check_range, check_span};
 use crate::reading::{Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// The largest quota, which bounds the size of one subject's state.
+/// The largest quota of a sliding log. It bounds the size of one subject's state, which has an
+/// entry for each charge.
 pub const MAX_QUOTA: u64 = 10_000;
 
 /// A limit of at most `quota` units in any interval of length `window`.
@@ -46,7 +47,8 @@ impl SlidingLog {
     /// Creates a limit of `quota` units in any interval of length `window`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero or a quota above [`MAX_QUOTA`].
+    /// [`LimitError`] if `quota` or `window` is zero, if `quota` is above [`MAX_QUOTA`], or if
+    /// `window` is above [`MAX_WINDOW`](crate::time::MAX_WINDOW).
     pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
         let because =
             "because the store records every charge; a sliding_window supports larger quotas";
@@ -67,7 +69,8 @@ impl SlidingLog {
         self.window
     }
 
-    /// Returns the entries that have not expired, and the time of the decision, which is never
+    /// Returns the entries that have not expired, the time of the decision, and whether the state
+    /// was missing, present or discarded. The time of the decision is that of `at`, but never
     /// before the newest entry.
     fn current<'a>(
         &self,
@@ -112,9 +115,9 @@ impl CellStep for SlidingLog {
         }
     }
 
-    /// Adds the charge to the log. Counted refusals could grow the log without bound. The oldest
-    /// entries are therefore removed as soon as the newer entries alone fill the quota, because no
-    /// decision depends on the removed ones.
+    /// Adds the charge to the log, and removes the oldest entries that no decision needs. Counted
+    /// refusals could otherwise grow the log without bound. An entry is not needed as soon as the
+    /// newer entries alone fill the quota.
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();

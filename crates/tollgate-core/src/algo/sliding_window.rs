@@ -59,8 +59,8 @@ impl SlidingWindow {
     /// `precision`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, for a precision above the window, or for a precision so fine that
-    /// the window has more than [`MAX_BLOCKS`] blocks.
+    /// [`LimitError`] if a number is zero or above its largest allowed value, if `precision` is
+    /// above `window`, or if the window has more than [`MAX_BLOCKS`] blocks.
     pub fn new(quota: u64, window: Millis, precision: Millis) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -98,14 +98,15 @@ impl SlidingWindow {
         self.window.get().div_ceil(self.precision.get())
     }
 
-    /// Returns the time from which block `number` no longer counts.
+    /// Returns the time from which the units of the block `number` are free again.
     fn leaves_at(&self, number: u64) -> Timestamp {
         let after = number.saturating_add(self.blocks());
         Timestamp::from_millis(after.saturating_mul(self.precision.get()))
     }
 
-    /// Returns the blocks that have not expired, and the number of the current block. The current
-    /// block is never older than any of these blocks.
+    /// Returns the blocks that have not expired, the number of the current block, and whether the
+    /// state was missing, present or discarded. The current block is the block of the time of `at`,
+    /// or the newest stored block if that is later.
     fn current<'a>(
         &self,
         state: Option<&'a State>,
@@ -129,8 +130,8 @@ impl SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Returns the reading of a limit that has `used` units in its blocks, and room for one more
-    /// charge of the same cost. `newest` is the number of the newest block.
+    /// Returns the reading of a window with `used` units in its blocks, in which one more charge of
+    /// the same cost fits. `newest` is the number of the newest block.
     fn reading_with_room(&self, used: u64, newest: u64) -> Reading {
         Reading {
             admission: Admission::Now,
@@ -143,9 +144,10 @@ impl SlidingWindow {
         }
     }
 
-    /// Charges the newest block of a series, given only the sum of the series. Returns the reading
-    /// after the charge. Returns `None` if a block has expired, if a new block has to begin, or if
-    /// the next charge of the same cost would have to wait.
+    /// Returns the reading after a charge of `cost` on the newest block, computed only from `sum`,
+    /// the sum of all blocks. The caller adds the cost to the stored block. Returns `None` if a
+    /// block has expired, if a new block has to begin, or if the next charge of the same cost would
+    /// have to wait.
     pub(crate) fn charge_newest(
         &self,
         sum: SeriesSum,
@@ -207,8 +209,8 @@ impl CellStep for SlidingWindow {
         State { blocks }
     }
 
-    /// Computes the reading from the sum in `before` and `cost`, without adding up the blocks
-    /// again. If the next charge would have to wait for blocks to expire, the method reads the
+    /// Computes the reading from `before` and `cost`, without adding up the blocks again. If the
+    /// next charge of the same cost would have to wait for blocks to expire, the method reads all
     /// blocks.
     fn read_after(&self, before: &Reading, state: &State, cost: Cost, at: StepTime) -> Reading {
         let used = before.used.saturating_add(cost.get());
@@ -265,7 +267,7 @@ impl CellStep for SlidingWindow {
     }
 }
 
-/// Removes empty blocks except the newest.
+/// Removes every block without units, except the newest block.
 fn keep_newest_of_empty(blocks: &mut Vec<Block>) {
     let newest = blocks.last().map(|block| block.number);
     blocks.retain(|block| block.used > 0 || Some(block.number) == newest);

@@ -37,7 +37,8 @@ impl TokenBucket {
     /// tokens.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, or if `burst × window` in milliseconds exceeds 2^53 − 1.
+    /// [`LimitError`] if a number is zero or above its largest allowed value, or if `burst ×
+    /// window` in milliseconds exceeds 2^53 − 1.
     pub fn new(quota: u64, window: Millis, burst: u64) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -77,8 +78,9 @@ impl TokenBucket {
         self.burst * self.window.get()
     }
 
-    /// Returns the bucket with the tokens that have arrived until the time of `at`. If the stored
-    /// state has a later time, returns the bucket as of that time.
+    /// Returns the bucket with the tokens that have arrived until the time of `at`, and whether
+    /// `state` was missing, present or discarded. If `state` has a later time than `at`, returns
+    /// the bucket as of that later time.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let full = State { level: self.full(), at: at.now };
@@ -98,7 +100,7 @@ impl TokenBucket {
         (State { level: state.level + arrived, at: now }, StoredState::Present)
     }
 
-    /// Returns whether the bucket has enough tokens for `cost`.
+    /// Returns whether the bucket `state` has enough tokens for `cost`.
     #[inline(always)]
     fn has(&self, state: &State, cost: Cost) -> bool {
         // A cost beyond 64 bits exceeds every level, so the multiplication can saturate.
@@ -113,8 +115,8 @@ impl TokenBucket {
         State { level: state.level.saturating_sub(taken), ..*state }
     }
 
-    /// Returns the reading for a charge of `cost` at the time at which the level of `state` was
-    /// computed.
+    /// Returns the reading for a charge of `cost` on the bucket `state`, at the time `state.at`.
+    /// `found` becomes the reading's [`found`](Reading::found).
     #[inline(always)]
     fn reading(&self, state: &State, found: StoredState, cost: Cost) -> Reading {
         let window = self.window.get();
@@ -139,7 +141,8 @@ impl TokenBucket {
         }
     }
 
-    /// Returns the time at which the level will have risen by `missing`.
+    /// Returns the time at which the level of the bucket `state` will have risen by `missing`, if
+    /// no tokens are taken.
     #[inline(always)]
     fn risen_at(&self, state: &State, missing: u64) -> Timestamp {
         state.at.after(Millis::new(missing.div_ceil(self.quota)))
@@ -155,28 +158,28 @@ impl CellStep for TokenBucket {
         self.reading(&state, found, cost)
     }
 
-    /// Takes the tokens of `cost`. A counted refusal takes at most the remaining tokens, so the
-    /// bucket is never overdrawn.
+    /// Takes the tokens of `cost` out of the bucket. A refused charge that the limit counts takes
+    /// at most the tokens that are left, so the level is never below zero.
     #[inline(always)]
     fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
         self.without(&state, cost)
     }
 
-    /// Refunds the tokens that have not been refilled yet.
+    /// Puts the tokens of a charge back into the bucket, except tokens that the bucket has already
+    /// regained by refilling.
     ///
-    /// `position` is the time at which the bucket would be full again without charges after the
-    /// refunded one. From that time on, a refund returns no tokens. Before that time, tokens are
-    /// still missing because of the charge: a bucket without the charge would have discarded the
-    /// tokens that arrive above its burst. A refund therefore returns at most the tokens that
-    /// arrive until that time, and never creates more tokens than were charged. The time is rounded
-    /// down to a whole millisecond. The remainder that a refund omits arrives by itself within one
-    /// millisecond.
+    /// `position` is the time at which the bucket would be full again if no charge followed the
+    /// refunded one. From that time on, nothing is missing because of the charge, so a refund
+    /// returns no tokens. Before that time, a refund returns at most the tokens that will arrive
+    /// until then. A refund therefore never creates more tokens than were charged. The time is
+    /// rounded down to a whole millisecond, so a refund can return slightly too few tokens, which
+    /// arrive by themselves within one millisecond.
     ///
     /// The position does not reflect later refunds. The first refund is therefore exact, and each
-    /// further refund may return tokens that had been refilled already. In any interval the
-    /// admitted, unrefunded cost is at most `burst`, plus the tokens that arrive in the interval,
-    /// plus the tokens that those further refunds returned.
+    /// further refund may return tokens that the bucket had already regained. In any interval, the
+    /// admitted and not refunded cost is at most `burst`, plus the tokens that arrive in the
+    /// interval, plus the tokens that those further refunds returned.
     fn refund(
         &self,
         state: &mut State,

@@ -1,10 +1,12 @@
-//! Sliding window as a two-bucket estimate: the state is two counts and a bucket number, whatever
-//! the quota.
+//! Two-bucket estimate of a sliding window: the state is two counts and a number, whatever the
+//! quota. Time is divided into buckets as long as the window, which start at multiples of this
+//! length since the Unix epoch. The state counts the units of the current bucket and of the one
+//! before.
 //!
 //! Source: Cloudflare, "How we built rate limiting capable of scaling to millions of domains"
-//! (2017): the previous calendar bucket is weighted by the fraction of the bucket that the sliding
-//! window still covers. This implementation uses integers,
-//! `previous × (window − elapsed) + current × window`, and never divides.
+//! (2017): the count of the previous bucket is weighted by the fraction of that bucket that the
+//! sliding window still covers. This implementation uses integers, `previous × (window − elapsed) +
+//! current × window`, and never divides.
 
 use super::{CellStep, StepTime};
 use crate::charge_id::ChargeId;
@@ -14,18 +16,20 @@ use crate::limit_error::{LimitError, check_range, check_span, check_units};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
-/// A limit of at most about `quota` units in any interval of length `window`.
+/// A limit of about `quota` units in any interval of length `window`, computed from the units in
+/// two buckets of time.
 ///
 /// Each decision weights both buckets by the time of its own clock. If that clock lags behind the
-/// start of the current bucket, both buckets count in full. In that case, the used units are at
-/// most twice the quota, and no units remain until the clock catches up.
+/// start of the current bucket, both buckets count in full. The used units are then at most twice
+/// the quota, and no units remain until the clock has caught up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,
     window: Millis,
 }
 
-/// The stored state: two neighbouring calendar buckets, each as long as the window.
+/// The stored state: the units in two neighbouring buckets of time. Each bucket is as long as the
+/// window and starts at a multiple of this length since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
     /// The number of the current bucket: its start divided by the window.
@@ -40,7 +44,8 @@ impl TwoBucket {
     /// Creates a limit of about `quota` units per sliding `window`.
     ///
     /// # Errors
-    /// [`LimitError`] for a zero, or if `2 × quota × window` in milliseconds exceeds 2^53 − 1.
+    /// [`LimitError`] if a number is zero or above its largest allowed value, or if `2 × quota ×
+    /// window` in milliseconds exceeds 2^53 − 1.
     pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
@@ -62,8 +67,8 @@ impl TwoBucket {
         self.window
     }
 
-    /// Returns the current and the previous bucket at the time of `at`, and the milliseconds since
-    /// the current bucket began.
+    /// Returns the state with the buckets of the time of `at`, the milliseconds since the current
+    /// bucket began, and whether `state` was missing, present or discarded.
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, u64, StoredState) {
         let window = self.window.get();
         let now = at.now.as_millis();
@@ -92,8 +97,8 @@ impl TwoBucket {
         (fresh, now % window, StoredState::Missing)
     }
 
-    /// Returns the first time at which `needed` units fit. The caller has checked that they do not
-    /// fit now.
+    /// Returns the first time at which `needed` units fit, or [`Admission::Never`] if they exceed
+    /// the quota. The caller has checked that they do not fit now.
     fn fits_at(&self, state: &State, needed: u64) -> Admission {
         if needed > self.quota {
             return Admission::Never;

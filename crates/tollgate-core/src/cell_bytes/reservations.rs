@@ -31,8 +31,9 @@ pub(super) fn push(bytes: &mut Vec<u8>, reserved: &ReservedCell) {
     reserved.cell.append_to(bytes);
 }
 
-/// Decodes reservations and the state that follows them. Returns `None` if the reservations are not
-/// sorted by expiry, if one of them is empty, or if the state does not support reservations.
+/// Decodes a cell from the bytes of its reservations and of the state that follows them. Returns
+/// `None` if the reservations are not sorted by expiry, if one of them has no units, or if the
+/// state does not support reservations.
 pub(super) fn read(bytes: &[u8]) -> Option<Cell> {
     let (count, rest) = bytes.split_at_checked(NUMBER_BYTES)?;
     let [count] = only(count)?;

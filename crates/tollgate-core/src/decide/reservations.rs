@@ -55,8 +55,8 @@ impl ReservedCell {
         }
     }
 
-    /// Returns when the limit's reservation terms and [`MAX_RESERVATIONS`] allow a further
-    /// reservation of `cost` units.
+    /// Returns whether the limit's reservation terms and [`MAX_RESERVATIONS`] allow one more
+    /// reservation of `cost` units now, and otherwise from which time on they allow it.
     fn has_room_at(&self, cost: Cost, limit: &Limit, now: Timestamp) -> Admission {
         let Some(free) = limit.reservation_terms().at_most.checked_sub(cost.get()) else {
             return Admission::Never;
@@ -74,9 +74,9 @@ impl ReservedCell {
         admission
     }
 
-    /// Returns when a `cost` that does not fit now will fit. The parameter `fits_at` is that time
-    /// if no reservation expires. The result is earlier if reservations expire before `fits_at` and
-    /// release enough units.
+    /// Returns the time at which a `cost` that does not fit now will fit. The parameter `fits_at`
+    /// is that time under the assumption that no reservation expires. The result is earlier if
+    /// reservations expire before `fits_at` and release enough units.
     fn fits_at(&self, limit: &Limit, cost: Cost, mut fits_at: Timestamp) -> Admission {
         let mut cell = self.cell.clone();
         for reservation in &self.reservations {
@@ -95,8 +95,8 @@ impl ReservedCell {
         Admission::At(fits_at)
     }
 
-    /// Returns the cell without the reservations that expired by `now`. The units of a reservation
-    /// were released at the time of its expiry, or stay used, as its `on_expiry` says.
+    /// Returns this cell without the reservations that expired by `now`. The units of such a
+    /// reservation were released at its expiry, or stay used, as its `on_expiry` states.
     fn as_of(&self, limit: &Limit, now: Timestamp) -> Cow<'_, Self> {
         let over = self.reservations.partition_point(|reservation| reservation.until <= now);
         if over == 0 {
@@ -116,14 +116,14 @@ impl ReservedCell {
         expires_at(&self.cell, limit).max(last)
     }
 
-    /// Inserts a reservation in the order of expiry.
+    /// Inserts a reservation, so that the reservations stay sorted by expiry.
     fn insert(&mut self, reservation: Reservation) {
         let index = self.reservations.partition_point(|other| other.until <= reservation.until);
         self.reservations.insert(index, reservation);
     }
 
-    /// Converts the value to a cell. Without reservations, the result is the algorithm's plain
-    /// state.
+    /// Converts this value to a [`Cell`]. If no reservations are left, the cell is the algorithm's
+    /// own state.
     fn into_cell(self) -> Cell {
         if self.reservations.is_empty() { self.cell } else { Cell::Reserved(Box::new(self)) }
     }
@@ -148,8 +148,8 @@ pub(super) fn assess_reservation(
     Reading { admission, fits_again: admission, ..reading }
 }
 
-/// Charges `limit` if `admits` returns true for the admission of the charge, and keeps the
-/// reservations.
+/// Charges `limit` without a reservation, if `admits` returns true for the admission of the charge.
+/// The existing reservations stay in the cell.
 pub(super) fn take(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -176,7 +176,9 @@ pub(super) fn take(
     (Reading { admission, found: before.found, ..after }, Some(cell))
 }
 
-/// Charges as [`take`] does, and reserves the admitted units until `until`.
+/// Charges `limit` as [`take`] does, and adds a reservation of the charged units that expires at
+/// `until`, or earlier if the reservation terms require it. A charge that is not admitted adds no
+/// reservation.
 pub(super) fn reserve(
     cell: Option<Cell>,
     limit: &Limit,
@@ -213,8 +215,7 @@ pub(super) fn reserve(
     (Reading { admission, found: before.found, ..after }, next)
 }
 
-/// Refunds units of a charge without a reservation as [`refund_units`] does, and keeps the
-/// reservations.
+/// Refunds units of a charge that is not a reservation. The existing reservations stay in the cell.
 pub(super) fn refund(
     reserved: Box<ReservedCell>,
     limit: &Limit,
@@ -235,7 +236,8 @@ pub(super) fn refund(
     (Reading { refunded, found: before.found, ..after }, Some(cell))
 }
 
-/// Extends the reservation of `id` if it still exists, and never shortens it.
+/// Extends the reservation of the charge `id` to `until`, if the reservation still exists, and
+/// never shortens it. Returns the reading and the next cell.
 pub(super) fn extend(
     cell: Option<Cell>,
     limit: &Limit,
@@ -257,7 +259,9 @@ pub(super) fn extend(
     (Reading { fits_again, ..reading }, Some(cell))
 }
 
-/// Replaces the units of the reservation of `id` by `cost`, if it still exists.
+/// Replaces the units of the reservation of the charge `id` by `cost`, as far as capacity and
+/// overdraft allow, and removes the reservation. Changes nothing if the reservation no longer
+/// exists. Returns the reading and the next cell.
 pub(super) fn settle(
     cell: Option<Cell>,
     limit: &Limit,
@@ -329,8 +333,8 @@ pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Opt
     Some(joined.into_cell())
 }
 
-/// Returns the state as of `now` without the reservation of `id`, and that reservation. Returns
-/// `None` if the reservation expired, was settled, or never existed.
+/// Returns the cell as of `now` without the reservation of the charge `id`, and that reservation.
+/// Returns `None` if there is no such reservation: it expired, was settled, or never existed.
 fn find(
     cell: Option<&Cell>,
     limit: &Limit,
@@ -349,7 +353,8 @@ fn find(
     Some((reserved, reservation))
 }
 
-/// Returns the operation that refunds `cost` units of a reservation.
+/// Returns the operation that refunds `cost` units of a reservation to the position at which they
+/// were counted.
 const fn refund_of(reservation: &Reservation, cost: Cost) -> Operation {
     Operation::Refund {
         cost,

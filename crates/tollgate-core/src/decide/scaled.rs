@@ -36,7 +36,8 @@ impl Limit {
     }
 }
 
-/// Returns `used × to / from`, rounded up, and at most `to`.
+/// Returns the part of `to` that corresponds to the part `used` of `from`: `used × to / from`,
+/// rounded up, and at most `to`.
 fn part(used: u64, from: u64, to: u64) -> u64 {
     let scaled = (u128::from(used) * u128::from(to)).div_ceil(u128::from(from.max(1)));
     u64::try_from(scaled).unwrap_or(MAX_EXACT).min(to)

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 
 use super::{HASH, KeyedHash, Stored, Subject, Value};
 
-/// Writes `subject` in readable form: `user=42,address=2001:db8::/64`. A name without a value is
-/// written as `name~`, and a hash as `name#` with hexadecimal digits.
+/// Appends `subject` to `out` in readable form: `user=42,address=2001:db8::/64`. A dimension
+/// without a value is written as `name~`, and a hashed value as `name#` with hexadecimal digits.
 ///
 /// In names and values only letters, digits and the bytes in `kept` stay unchanged. Every other
 /// byte becomes `%` and two hexadecimal digits. Two different subjects have different texts if
@@ -40,7 +40,7 @@ pub fn read_subject(text: &str, key: &(impl KeyedHash + ?Sized)) -> Option<Subje
     Some(Subject::new(pairs.iter().map(|pair| (&*pair.name, pair.value())), key))
 }
 
-/// One pair of a subject in readable form.
+/// One pair of a subject, parsed from its readable form.
 struct Pair {
     name: String,
     value: Written,
@@ -99,8 +99,8 @@ fn byte_of(high: u8, low: u8) -> Option<u8> {
     digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
 }
 
-/// Writes 128 bits as 22 characters of the URL-safe base64 alphabet (RFC 4648, section 5), without
-/// padding.
+/// Appends 128 bits to `out` as 22 characters of the URL-safe base64 alphabet (RFC 4648, section
+/// 5), without padding.
 pub fn push_base64(out: &mut String, bytes: [u8; 16]) {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let mut rest = u128::from_be_bytes(bytes);
@@ -112,8 +112,8 @@ pub fn push_base64(out: &mut String, bytes: [u8; 16]) {
     }
 }
 
-/// Writes `bytes` as [`push_subject`] writes names and values. If two values have a common prefix,
-/// the text of that prefix is a common prefix of their texts.
+/// Appends `bytes` to `out` as [`push_subject`] writes names and values. If two values begin with
+/// the same bytes, their texts begin with the same characters.
 pub fn push_readable(out: &mut String, bytes: &[u8], kept: &[u8]) {
     for &byte in bytes {
         if byte.is_ascii_alphanumeric() || kept.contains(&byte) {

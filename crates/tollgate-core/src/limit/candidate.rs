@@ -1,5 +1,5 @@
-//! Trials of a limit on real traffic. A candidate is evaluated and never refuses. Alternatively,
-//! the limit itself is enforced only for a share of the subjects.
+//! Two ways to try a limit on real traffic. A candidate is evaluated on the same requests and never
+//! refuses. Alternatively, the limit itself is enforced only for a share of the subjects.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -37,7 +37,7 @@ impl Limit {
         self
     }
 
-    /// Returns the candidate of this limit.
+    /// Returns the candidate of this limit, if it has one.
     #[must_use]
     pub const fn candidate(&self) -> Option<&Arc<Self>> {
         self.candidate.as_ref()

@@ -80,8 +80,8 @@ impl Limit {
 }
 
 impl Generation {
-    /// Returns the generation of a limit with `algorithm`. Returns `None` if the name of the limit
-    /// is enough to identify its counters.
+    /// Returns the generation of a limit with `algorithm` and `on_change`. Returns `None` if the
+    /// name of the limit is enough to identify its counters.
     pub(super) fn of(algorithm: &Algorithm, on_change: OnChange) -> Option<Self> {
         let definition = match on_change {
             OnChange::Keep => grain(algorithm)?,
@@ -116,9 +116,9 @@ impl fmt::Display for Generation {
     }
 }
 
-/// Returns the numbers of a definition that give the stored numbers their meaning, such as the
-/// length of a block. Returns `None` for a fixed window, the common case. Its state contains plain
-/// units and times, and needs no generation.
+/// Returns the numbers of a definition without which the stored numbers cannot be interpreted, such
+/// as the length of a block. Returns `None` for a fixed window, the common case: its state contains
+/// plain units and times, and needs no generation.
 fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     let grain = match algorithm {
         Algorithm::FixedWindow(_) => return None,
@@ -131,8 +131,8 @@ fn grain(algorithm: &Algorithm) -> Option<[u64; 5]> {
     Some([kind(algorithm), grain, 0, 0, 0])
 }
 
-/// Returns all numbers of the definition that affect decisions. The last number is 1, which
-/// distinguishes the result from every result of [`grain`].
+/// Returns all numbers of the definition that affect decisions. The last number is always 1, so the
+/// result differs from every result of [`grain`].
 fn definition(algorithm: &Algorithm) -> [u64; 5] {
     let (quota, window, third) = match algorithm {
         Algorithm::FixedWindow(limit) => {

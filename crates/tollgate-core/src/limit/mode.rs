@@ -17,15 +17,16 @@ pub enum LimitMode {
     Leased,
 }
 
-/// The time span in which a lease can spend the units that it charged in advance at one
-/// [`ChargePosition`]. Within the span, the state is the same as if each unit had been charged when
-/// it is used.
+/// The time span in which a node can spend the units of a quota lease. The units were charged in
+/// advance at one [`ChargePosition`]. Within the span, the state is the same as if each unit had
+/// been charged when it is spent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeaseSpan {
-    /// The start. A decision at an earlier time treats state of this position as missing.
+    /// The start of the span. A decision at an earlier time treats state with this position as
+    /// missing.
     pub from: Timestamp,
-    /// The end, exclusive. From this time on, charges are counted at another [`ChargePosition`], in
-    /// a later window or block.
+    /// The end of the span, exclusive. From this time on, charges are counted at another
+    /// [`ChargePosition`], in a later window or block.
     pub until: Timestamp,
 }
 
@@ -62,7 +63,7 @@ impl Limit {
         Ok(self)
     }
 
-    /// Returns whether the store decides each charge, or nodes decide charges with quota leases.
+    /// Returns the way in which charges are decided: by the store, or by nodes with quota leases.
     #[inline]
     #[must_use]
     pub const fn mode(&self) -> LimitMode {

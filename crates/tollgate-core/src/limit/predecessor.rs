@@ -5,7 +5,8 @@ use alloc::sync::Arc;
 use super::{Limit, LimitError, OnChange};
 use crate::time::Timestamp;
 
-/// The replaced limit, and the time after which all its counters have expired.
+/// The limit that another limit replaced, and the time after which all counters of the replaced
+/// limit have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
     limit: Arc<Limit>,
@@ -13,8 +14,8 @@ pub(super) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the predecessor with the quota and the burst of one subject. The subject had the
-    /// same quota before the replacement.
+    /// Returns the predecessor for requests with another `quota` and `burst`, such as those of a
+    /// plan. The requests are assumed to have had the same quota before the replacement.
     pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let limit = Arc::new(self.limit.with_quota(quota, burst)?);
         Ok(Self { limit, until: self.until })
@@ -22,9 +23,9 @@ impl Predecessor {
 }
 
 impl Limit {
-    /// Returns this limit as the successor of `old` from `now` on, if both have the same name. With
-    /// [`OnChange::Scale`], this limit takes over the usage of `old`. With another setting, this
-    /// limit takes over nothing.
+    /// Returns this limit as the successor of `old` from `now` on. With [`OnChange::Scale`], this
+    /// limit takes over the usage of `old`. Returns this limit unchanged if it has another setting,
+    /// or if `old` has another name.
     #[must_use]
     pub fn with_predecessor(mut self, old: &Self, now: Timestamp) -> Self {
         if self.on_change != OnChange::Scale || self.name != old.name {
@@ -41,8 +42,8 @@ impl Limit {
         self
     }
 
-    /// Returns the limit that this limit replaced, if this limit still takes over its usage at
-    /// `now`.
+    /// Returns the limit that this limit replaced. Returns `None` if there is none, or if its usage
+    /// is no longer taken over at `now`, because all of its counters have expired.
     #[inline]
     #[must_use]
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {

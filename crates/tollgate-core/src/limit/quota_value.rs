@@ -6,7 +6,8 @@ use alloc::sync::Arc;
 use super::{Algorithm, Limit, LimitError};
 use crate::algo::{FixedWindow, Schedule};
 
-/// The prefix of the [`quota_value`](Limit::quota_value) of a limit with a tenant's own quota.
+/// The prefix of the [`quota_value`](Limit::quota_value) of a limit with a quota that is set for
+/// one tenant.
 const TENANT_VALUE: &str = "tenant:";
 
 /// The character between the quota and the burst in the [`quota_value`](Limit::quota_value) of a
@@ -58,8 +59,9 @@ impl Limit {
         Ok(limit)
     }
 
-    /// Returns the limit that [`for_tenant`](Self::for_tenant) creates from this limit. `value` is
-    /// the [`quota_value`](Self::quota_value) of that limit. Returns `None` for any other value.
+    /// Returns the limit that [`for_tenant`](Self::for_tenant) created from this limit. `value` is
+    /// the [`quota_value`](Self::quota_value) of that limit. Returns `None` if `value` is not such
+    /// a value.
     #[must_use]
     pub fn of_tenant_value(&self, value: &[u8]) -> Option<Self> {
         let numbers = core::str::from_utf8(value).ok()?.strip_prefix(TENANT_VALUE)?;

@@ -14,7 +14,7 @@ use core::net::{IpAddr, Ipv6Addr};
 
 use crate::attributes::{Headers, RequestAttributes};
 
-/// The largest number of proxies that are followed back to a client.
+/// The largest number of proxies through which the path of a request is traced back to the client.
 pub const MAX_HOPS: usize = 32;
 
 /// The header that the trusted proxies write.
@@ -35,7 +35,8 @@ pub struct Forwarding {
     pub trusted: Vec<Network>,
     /// The header that the trusted proxies write.
     pub header: AddressHeader,
-    /// The largest number of proxies between a client and this node, at most [`MAX_HOPS`].
+    /// The largest number of proxies between a client and this node. Larger values than
+    /// [`MAX_HOPS`], and `None`, have the effect of [`MAX_HOPS`].
     pub hops: Option<usize>,
 }
 
@@ -126,7 +127,7 @@ impl Network {
         (self.address, last)
     }
 
-    /// Returns the number of significant leading bits.
+    /// Returns the number of leading bits that are the same in all addresses of the network.
     #[must_use]
     pub const fn prefix(&self) -> u8 {
         self.prefix
@@ -138,8 +139,8 @@ impl Network {
         self.address.is_ipv4()
     }
 
-    /// Returns the network with a prefix of `prefix` bits that contains this network, or `None` if
-    /// this network has a shorter prefix.
+    /// Returns the larger network with a prefix of `prefix` bits that contains this network.
+    /// Returns `None` if this network has a shorter prefix than `prefix`.
     #[must_use]
     pub fn within(&self, prefix: u8) -> Option<Self> {
         (prefix <= self.prefix).then(|| Self { address: mask(self.address, prefix), prefix })
@@ -159,8 +160,11 @@ impl fmt::Display for Network {
 }
 
 impl Forwarding {
-    /// Returns the client's address: the address of the peer, or, if the peer is a trusted proxy,
-    /// the nearest untrusted address that trusted proxies report.
+    /// Returns the client's address. If the peer is not a trusted proxy, this is the address of the
+    /// peer. Otherwise it is the nearest address in the forwarding header that does not belong to a
+    /// trusted proxy. The search ends early at an invalid address and after [`hops`](Self::hops)
+    /// proxies, and the last address before that is returned. Returns `None` if the listener does
+    /// not know the peer's address.
     #[must_use]
     pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
         let mut nearest = plain(attributes.peer?);
@@ -182,7 +186,7 @@ impl Forwarding {
     }
 }
 
-/// An iterator over the addresses in the headers, in reverse order.
+/// The addresses in the forwarding header, which are read from the last to the first.
 struct ForwardedHops<'a> {
     headers: &'a dyn Headers,
     header: AddressHeader,
@@ -228,8 +232,9 @@ impl<'a> ForwardedHops<'a> {
     }
 }
 
-/// Returns the value of `for` in an element of `Forwarded`. If the element has several, returns the
-/// last one, which the nearest proxy wrote.
+/// Returns the value of the parameter `for` in an element of the field `Forwarded`. If the element
+/// has several such parameters, returns the last one, which the nearest proxy wrote. Returns `None`
+/// if it has none.
 fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     let mut rest = element;
     while !rest.is_empty() {
@@ -244,13 +249,13 @@ fn forwarded_for(element: &[u8]) -> Option<&[u8]> {
     None
 }
 
-/// Divides `field` at `index` into the bytes before and the bytes after. If `index` is `None`,
-/// returns an empty slice and the whole field.
+/// Divides `field` at the separator with the index `index` into the bytes before and the bytes
+/// after the separator. If `index` is `None`, returns an empty slice and the whole field.
 fn split_off(field: &[u8], index: Option<usize>) -> (&[u8], &[u8]) {
     index.map_or((b"", field), |index| (&field[..index], &field[index + 1..]))
 }
 
-/// Returns the index of the last `separator` that is not inside quotes.
+/// Returns the index of the last `separator` that is not inside quotes, or `None` if there is none.
 ///
 /// The function reads from the right, in the direction in which the list is read. If a client opens
 /// a quote and never closes it, the quote is to the left of the elements that proxies appended.
@@ -279,6 +284,7 @@ fn unquoted(value: &[u8]) -> &[u8] {
 }
 
 /// Parses an address as proxies write it: with or without a port, IPv6 with or without brackets.
+/// Returns `None` if `node` is not such an address.
 fn node_address(node: &str) -> Option<IpAddr> {
     if let Ok(address) = node.parse() {
         return Some(plain(address));

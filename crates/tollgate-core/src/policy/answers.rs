@@ -14,8 +14,8 @@ pub enum HeaderProfile {
     GitHub,
     /// `ratelimit-policy` and `ratelimit`: structured fields of the current IETF draft.
     Ietf,
-    /// `x-ratelimit-limit` with the quota policies, `-remaining` and `-reset` (seconds from now),
-    /// as in draft 03 of the IETF document.
+    /// `x-ratelimit-limit`, `-remaining` and `-reset` (seconds from now), as in draft 03 of the
+    /// IETF document. The first field also lists every visible limit with its quota and its window.
     Draft03,
     /// `ratelimit-limit`, `-remaining` and `-reset` (seconds from now), as in drafts 04 to 06.
     ThreeFields,
@@ -37,7 +37,7 @@ pub struct ResponseSettings {
     /// own response.
     pub refusal: Option<Arc<RefusalSettings>>,
     /// The path at which a client reads the status of all its limits. Requests to this path are
-    /// never charged. The default is `None`: there is no such path.
+    /// never charged. By default this is `None`, and no such path exists.
     pub status_path: Option<Box<str>>,
     /// The fallback for charges that do not come from a rule, while the store does not answer.
     pub on_failure: OnFailure,

@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::string::String;
 use core::fmt;
 
-/// Reads claims out of tokens. This crate does not verify signatures. An implementation of the
-/// trait can verify them.
+/// Reads claims out of tokens. This crate contains no implementation. An implementation can verify
+/// the signatures of the tokens.
 pub trait ClaimReader: fmt::Debug + Send + Sync {
-    /// Returns the claim at the nested member names in `path`. Returns `None` if the token is not
-    /// accepted or has no such claim. An implementation must bound the length of the value.
+    /// Returns the claim to which the member names in `path` lead, the outermost first. Returns
+    /// `None` if the token is not accepted or has no such claim. An implementation must bound the
+    /// length of the returned text.
     fn claim(&self, token: &[u8], path: &[Box<str>]) -> Option<String>;
 
     /// Returns whether the reader verifies tokens. A reader that verifies tokens does not accept a

@@ -9,11 +9,11 @@ use crate::attributes::RequestAttributes;
 /// Which conditions of a rule are evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scope {
-    /// All conditions, for one request.
+    /// All conditions of the rule are evaluated, for one request.
     Request,
-    /// Only the conditions about the client, to find the limits that its status contains. The
-    /// method, the path and the query are not evaluated, because the client can later send requests
-    /// with other ones.
+    /// Only the conditions about the client are evaluated, to find the limits that the client's
+    /// status contains. Conditions on the method, the path and the query are skipped, because the
+    /// client can later send other requests.
     Caller,
 }
 
@@ -22,7 +22,7 @@ pub(super) enum Scope {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Met {
     No,
-    /// Some requests of the client can meet the condition.
+    /// It is not known: some requests of the client can meet the condition, and others can fail it.
     Maybe,
     Yes,
 }
@@ -38,9 +38,10 @@ impl Met {
 }
 
 impl Policy {
-    /// Checks the conditions of a rule except those on the method, the path and the query. With
-    /// [`Scope::Request`], the caller of this function has already checked those three. With
-    /// [`Scope::Caller`], the expression in `when` is not checked either.
+    /// Returns the first condition of a rule that the request does not meet, as an error. The
+    /// conditions on the method, the path and the query are not checked. With [`Scope::Request`],
+    /// the caller of this function has already checked those three. With [`Scope::Caller`], the
+    /// expression in `when` is not checked either.
     pub(super) fn check_conditions(
         &self,
         conditions: &RequestMatch,
@@ -62,7 +63,8 @@ impl Policy {
         }
     }
 
-    /// Checks the conditions about the client. Does not check the sets in `any` and `not`.
+    /// Returns the first condition about the client that the request does not meet, as an error.
+    /// The sets of conditions in `any` and `not` are not checked.
     fn check_flat(
         &self,
         conditions: &RequestMatch,
@@ -82,7 +84,8 @@ impl Policy {
         }
     }
 
-    /// Checks the expression in `when`, if the conditions have an expression.
+    /// Returns an error if the conditions have an expression in `when` that the request does not
+    /// meet.
     fn check_when(
         &self,
         conditions: &RequestMatch,
@@ -102,8 +105,8 @@ impl Policy {
         }
     }
 
-    /// Evaluates one set of conditions in `any` or `not`, with the sets inside it.
-    /// [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH) bounds their depth.
+    /// Returns whether the request meets one set of conditions in `any` or `not`, including the
+    /// sets inside it. [`MAX_CONDITION_DEPTH`](super::MAX_CONDITION_DEPTH) bounds the nesting.
     fn evaluate(
         &self,
         conditions: &RequestMatch,

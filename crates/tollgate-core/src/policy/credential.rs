@@ -38,7 +38,7 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
 }
 
-/// Divides the text into its first word and the rest. The white space between them is dropped.
+/// Returns the first word of the text, and the rest without the white space before it.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);
@@ -74,7 +74,7 @@ fn joined(scheme: &[u8], rest: &[u8]) -> Vec<u8> {
 }
 
 /// Returns the value of the cookie `name`, percent-decoded and without surrounding white space and
-/// quotes.
+/// quotes. Returns `None` if the request has no such cookie.
 ///
 /// # Errors
 /// [`Ambiguity::Repeated`] if several cookies have this name, in one `cookie` field or in many;

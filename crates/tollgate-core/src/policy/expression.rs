@@ -29,7 +29,7 @@ pub enum Condition {
     Contains(Text, Text),
     /// The condition that the first text equals one of the others.
     OneOf(Text, Vec<Text>),
-    /// The condition that the text has at least this number of bytes.
+    /// The condition that the text has at least the given number of bytes.
     IsAtLeast(Text, u64),
     /// The condition that the request has the attribute.
     Has(Attribute),
@@ -40,7 +40,7 @@ pub enum Condition {
 pub enum Text {
     /// A constant text.
     Literal(Box<str>),
-    /// The value of the attribute, or an empty text if the request lacks it.
+    /// The value of an attribute, or an empty text if the request lacks the attribute.
     Of(Attribute),
     /// The concatenation of all texts.
     Joined(Vec<Self>),

@@ -101,8 +101,8 @@ impl Iterator for Candidates<'_> {
 /// The number of bits in a word.
 const BITS: usize = u64::BITS as usize;
 
-/// Returns `count` rows. The row with the number n contains the rules for which `is_in(rule, n)`
-/// returns true.
+/// Returns `count` rows of bits, numbered from 0. The row `n` has the bit of a rule set if
+/// `is_in(rule, n)` returns true.
 fn rows(rules: &[Rule], count: usize, is_in: impl Fn(&Rule, usize) -> bool) -> Vec<u64> {
     let words = rules.len().div_ceil(BITS);
     let mut rows = vec![0; count * words];

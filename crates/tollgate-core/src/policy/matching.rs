@@ -42,7 +42,7 @@ pub struct RequestMatch {
     /// Dimensions for which the request must have no value, as indices into the policy's
     /// dimensions.
     pub lacks: Vec<usize>,
-    /// An expression that must be met.
+    /// An expression that the request must meet, or `None`.
     pub when: Option<Box<WrittenCondition>>,
     /// Sets of conditions. If there are any, at least one of these sets must be met. Path patterns
     /// in these sets capture no parameters.
@@ -54,9 +54,9 @@ pub struct RequestMatch {
 /// An expression, and its text in the policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenCondition {
-    /// The text.
+    /// The text of the expression in the policy file.
     pub text: Box<str>,
-    /// The expression.
+    /// The compiled expression.
     pub condition: Condition,
 }
 
@@ -90,13 +90,13 @@ pub enum Mismatch {
     Not(usize),
 }
 
-/// A rule that a request matches, with the parts of the request from which dimensions read their
+/// A matching rule, with the parts of the request from which the dimensions of subjects read their
 /// values.
 pub(super) struct Matched<'a> {
     pub(super) rule: &'a str,
     pub(super) pattern: Option<&'a PathPattern>,
     pub(super) path: &'a NormalPath<'a>,
-    /// The ambiguity of the first value that was read and found ambiguous.
+    /// The ambiguity of the first value that was read and is ambiguous, or `None` so far.
     pub(super) ambiguity: &'a Cell<Option<Ambiguity>>,
 }
 
@@ -108,20 +108,20 @@ impl Matched<'_> {
 }
 
 impl RequestMatch {
-    /// Returns the lists of networks in the conditions.
+    /// Returns all lists of networks in the conditions, including those in `any` and `not`.
     #[must_use]
     pub fn network_lists(&self) -> Vec<&Arc<NetworkList>> {
         let nested = self.nested().flat_map(Self::network_lists);
         self.networks.iter().chain(nested).collect()
     }
 
-    /// Returns the path patterns in the conditions.
+    /// Returns all path patterns in the conditions, including those in `any` and `not`.
     #[must_use]
     pub fn path_patterns(&self) -> Vec<&PathPattern> {
         self.paths.iter().chain(self.nested().flat_map(Self::path_patterns)).collect()
     }
 
-    /// Returns the conditions in `any` and in `not`.
+    /// Returns the sets of conditions in `any` and in `not`.
     pub fn nested(&self) -> impl Iterator<Item = &Self> {
         self.any.iter().chain(&self.not)
     }
@@ -149,7 +149,8 @@ impl RequestMatch {
         !(is_empty && self.when.is_none())
     }
 
-    /// Checks the conditions on parameters of the query.
+    /// Returns the first condition on a query parameter that the request does not meet, as an
+    /// error.
     pub(super) fn check_query(&self, attributes: &RequestAttributes<'_>) -> Result<(), Mismatch> {
         match self.query.iter().position(|wanted| !wanted.fits_query(attributes)) {
             Some(index) => Err(Mismatch::Query(index)),
@@ -157,8 +158,9 @@ impl RequestMatch {
         }
     }
 
-    /// Checks the conditions on hosts, networks, headers and cookies. These describe the client,
-    /// unlike the method, the path and the query, which this function does not check.
+    /// Returns the first condition on the host, the network, a header or a cookie that the request
+    /// does not meet, as an error. These conditions are about the client. The conditions on the
+    /// method, the path and the query are not checked.
     pub(super) fn check_caller(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -198,8 +200,9 @@ impl RequestMatch {
         self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }
 
-    /// Returns the first pattern that matches the path. Returns `None` if no pattern matches, and
-    /// `Some(None)` if the conditions contain no patterns.
+    /// Returns the first path pattern that matches `path`. Returns `Some(None)` if the conditions
+    /// contain no path patterns, so every path matches. Returns `None` if none of the path patterns
+    /// matches.
     pub(super) fn pattern(&self, path: &NormalPath<'_>) -> Option<Option<&PathPattern>> {
         if self.paths.is_empty() {
             return Some(None);

@@ -18,7 +18,7 @@ pub struct MeteredLimit {
     /// Index into [`Policy::limits`](super::Policy::limits). The rule must use this limit. If a
     /// request does not specify the units to reserve, the rule's cost on this limit is reserved.
     pub limit: usize,
-    /// The way in which the cost is measured.
+    /// The part of the response that determines the cost.
     pub meter: Arc<Meter>,
     /// The way in which the request determines the units to reserve, or `None` if the request does
     /// not determine them.
@@ -55,7 +55,7 @@ pub enum Meter {
 /// The way in which a request determines the units to reserve.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReservationAmount {
-    /// The part of the request that contains the number.
+    /// The part of the request that contains the number of units to reserve.
     pub source: ReservationSource,
     /// The smallest number of units to reserve, even if the request asks for fewer.
     pub at_least: Option<Cost>,
@@ -81,16 +81,16 @@ pub enum ReservationSource {
 /// Units that are reserved until a meter measures the actual cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
-    /// The way in which the cost is measured.
+    /// The part of the response that determines the actual cost.
     pub meter: Arc<Meter>,
     /// The reserved units.
     pub reserved: Cost,
-    /// The statuses of the response for which the units are charged.
+    /// The statuses of the response for which the units stay charged.
     pub terms: ResponseTerms,
 }
 
-/// Empty lists of estimates, kept to reuse their memory in the next plan. The number of lists is at
-/// most the number of metered limits of a rule.
+/// Empty lists of estimates. The next plan uses them again, so that it need not allocate memory.
+/// The number of lists is at most the number of metered limits of a rule.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Spare(Vec<Vec<Estimate>>);
 
@@ -99,7 +99,7 @@ impl Spare {
         self.0.pop().unwrap_or_default()
     }
 
-    /// Keeps the list `estimates` to reuse its memory, if the list has allocated memory.
+    /// Empties `estimates` and keeps the list for the next plan, if the list has allocated memory.
     pub(super) fn give(&mut self, mut estimates: Vec<Estimate>) {
         if estimates.capacity() > 0 {
             estimates.clear();
@@ -109,7 +109,8 @@ impl Spare {
 }
 
 impl Meter {
-    /// Returns the cost of a body of `bytes`; `None` if the meter does not count bytes.
+    /// Returns the cost of a response body of `bytes`. Returns `None` if the meter does not count
+    /// bytes.
     #[must_use]
     pub const fn of_size(&self, bytes: u64) -> Option<Cost> {
         match self {
@@ -118,7 +119,8 @@ impl Meter {
         }
     }
 
-    /// Returns the cost of a request that took `time`; `None` if the meter does not measure time.
+    /// Returns the cost of a request that took `time`. Returns `None` if the meter does not measure
+    /// time.
     #[must_use]
     pub fn of_time(&self, time: Millis) -> Option<Cost> {
         match self {
@@ -129,9 +131,9 @@ impl Meter {
 }
 
 impl MeteredLimit {
-    /// Returns the units to reserve for a request. The number is at least 1, because an empty
-    /// reservation cannot be settled. If the request does not specify an amount, `otherwise` is
-    /// reserved.
+    /// Returns the estimate for a request: the units to reserve, at least 1, because an empty
+    /// reservation cannot be settled. If the request does not specify a number of units,
+    /// `otherwise` is reserved.
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
         let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
         let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
@@ -155,8 +157,8 @@ impl ReservationAmount {
     }
 }
 
-/// Parses a cost in decimal digits, optionally surrounded by white space. For a number above the
-/// largest cost, returns the largest cost.
+/// Parses a cost in decimal digits, optionally surrounded by white space. A number above the
+/// largest cost is parsed as the largest cost. Returns `None` if `text` is not a number.
 #[must_use]
 pub fn whole_number(text: &[u8]) -> Option<Cost> {
     let digits = text.trim_ascii();

@@ -80,7 +80,7 @@ pub enum MatchMode {
 /// A limit, and the dimensions that make up its subjects.
 #[derive(Clone, Debug)]
 pub struct LimitBinding {
-    /// The limit.
+    /// The limit whose subjects are described.
     pub limit: Arc<Limit>,
     /// Indices into [`Policy::dimensions`]. If the list is empty, all requests share one counter.
     pub per: Vec<usize>,
@@ -91,12 +91,12 @@ pub struct LimitBinding {
 pub struct Policy {
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) limits: Vec<LimitBinding>,
-    /// The quotas that depend on a value of the request, sorted by limit.
+    /// The quotas that depend on a value of the request, sorted by the index of their limit.
     pub(crate) quotas: Vec<QuotasByValue>,
-    /// The windows that depend on a value of the request, sorted by limit.
+    /// The windows that depend on a value of the request, sorted by the index of their limit.
     pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
-    /// The index that finds the rules for a method and a path.
+    /// The index by which the rules for a method and a path are found.
     index: RuleIndex,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
@@ -183,16 +183,17 @@ impl Policy {
         (!is_twice && are_whole).then_some(self)
     }
 
-    /// Returns this policy as the replacement of `old` at `now`. Each limit that keeps its counters
-    /// [replaces](Limit::replacing) the limit of the same name in `old`, or [has that limit as its
-    /// predecessor](Limit::with_predecessor).
+    /// Returns this policy as the replacement of the policy `old` at `now`. A limit of this policy
+    /// that takes over the counters or the usage of the limit with the same name in `old` is
+    /// connected with it: see [`Limit::replacing`] and [`Limit::with_predecessor`].
     #[must_use]
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
         self.replace_limits(old, now);
         self
     }
 
-    /// Returns whether the policy reads request bodies. If it does, a listener must buffer them.
+    /// Returns whether the policy needs values from request bodies. If it does, a listener must
+    /// buffer the bodies.
     #[must_use]
     pub fn reads_bodies(&self) -> bool {
         let metered = self.rules.iter().flat_map(|rule| &rule.metered);
@@ -201,8 +202,9 @@ impl Policy {
             || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
     }
 
-    /// Returns whether the dimension `name` is part of the subjects of `binding`, or selects its
-    /// quota, its windows or its tenant.
+    /// Returns whether the counter that a request uses on the limit of `binding` depends on the
+    /// dimension `name`: the dimension is part of the limit's subjects, or selects the quota, the
+    /// windows or the tenant.
     #[must_use]
     pub fn uses_value(&self, binding: &LimitBinding, name: &str) -> bool {
         let quota = self.quotas_of(&binding.limit).and_then(QuotasByValue::dimension);
@@ -260,7 +262,7 @@ impl Policy {
         &self.domains
     }
 
-    /// Returns the descriptor tree of the domain `name`.
+    /// Returns the descriptor tree of the domain `name`, or `None` if there is no such domain.
     #[must_use]
     pub fn descriptors(&self, name: &str) -> Option<&Domain> {
         let at = self.domains.binary_search_by(|domain| (*domain.name).cmp(name)).ok()?;

@@ -16,20 +16,20 @@ use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode,
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};
 
-/// A limit by its name, and the subject to charge.
+/// A charge that a caller requests by the name of the limit, with the subject to charge.
 #[derive(Clone, Copy, Debug)]
 pub struct Named<'a> {
     /// The name of the limit in the policy.
     pub limit: &'a str,
-    /// The cost.
+    /// The units to charge.
     pub cost: Cost,
-    /// Pairs of a dimension and its value, in any order. All dimensions of the limit must be
-    /// present, except a dimension that only selects the quota. `None` means a missing value, as in
-    /// a request without the header.
+    /// The subject: pairs of a dimension's name and its value, in any order. All dimensions of the
+    /// limit must be present, except a dimension that only selects the quota. The value `None` has
+    /// the same meaning as a value that is missing in a request.
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
-/// The charges by name, and the fallback while the store does not answer.
+/// The plan for charges by name: the charges, and the fallback while the store does not answer.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPlan {
     /// The charges, at most one for each pair of a limit and a subject.
@@ -40,8 +40,8 @@ pub struct NamedPlan {
 }
 
 impl Policy {
-    /// Resolves `charges` by name. The resulting charges use the same counters as requests with the
-    /// same values.
+    /// Converts `charges` by name to a plan. The plan uses the same counters as the plans of
+    /// requests with the same values.
     ///
     /// # Errors
     /// [`NameError`] and the index of the invalid charge.
@@ -67,7 +67,7 @@ impl Policy {
         Ok(NamedPlan { planned, on_failure: strictest.unwrap_or_default() })
     }
 
-    /// Returns whether the values of a request select quotas or windows.
+    /// Returns whether the policy has quotas or windows that depend on a value of the request.
     fn selects_limits(&self) -> bool {
         !self.quotas.is_empty() || !self.windows.is_empty() || self.tenants.is_some()
     }
@@ -134,8 +134,8 @@ impl Dimension {
         }
     }
 
-    /// Returns the value of this dimension in `subject`, in the normal form of values from
-    /// requests.
+    /// Returns the value of this dimension in `subject`, in the normal form that values of requests
+    /// have. Returns `Ok(None)` if `subject` states that the value is missing.
     fn given<'v>(
         &self,
         subject: &[(&str, Option<&'v str>)],
@@ -197,8 +197,9 @@ impl Dimension {
 }
 
 impl SubjectSource {
-    /// Splits a value of the form `name:value`, which a [`FirstOf`](Self::FirstOf) has. Returns the
-    /// dimension with that name, and the value.
+    /// Splits a value of the form `name:value` into the dimension with the name and its value. A
+    /// [`FirstOf`](Self::FirstOf) has values of this form. Returns `None` if `given` has another
+    /// form, or if no dimension has the name.
     fn first_of<'v>(&self, given: &'v str) -> Option<(&Dimension, &'v str)> {
         let Self::FirstOf { dimensions } = self else { return None };
         let (name, value) = given.split_once(':')?;

@@ -7,7 +7,8 @@ use core::net::IpAddr;
 use super::Network;
 use super::address::plain;
 
-/// A set of networks that finds the network of an address in logarithmic time.
+/// A set of networks, which finds out in logarithmic time whether one of the networks contains an
+/// address.
 ///
 /// The networks are kept as sorted ranges of addresses that neither overlap nor touch. A range of
 /// IPv4 addresses takes 8 bytes, and a range of IPv6 addresses 32.
@@ -20,8 +21,8 @@ pub struct NetworkSet {
 /// A list of networks in a policy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NetworkList {
-    /// The name of the list in the policy. If a rule contains the networks itself, the text of the
-    /// networks.
+    /// The name of the list in the policy. If a rule contains the networks itself, this is the text
+    /// of those networks.
     pub name: Box<str>,
     /// Whether the list has a name.
     pub is_named: bool,
@@ -63,8 +64,8 @@ impl NetworkSet {
     }
 }
 
-/// Sorts ranges of addresses and merges those that overlap or touch. `next` returns the number that
-/// follows a number.
+/// Sorts ranges of addresses and merges those that overlap or touch. An address is represented as a
+/// number, and `next` returns the number after it, if there is one.
 fn merged<T: Ord + Copy>(mut ranges: Vec<(T, T)>, next: impl Fn(T) -> Option<T>) -> Box<[(T, T)]> {
     ranges.sort_unstable();
     ranges.dedup_by(|(first, last), (_, before)| {

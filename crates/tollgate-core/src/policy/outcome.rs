@@ -8,12 +8,12 @@ use super::response_terms::ResponseTerms;
 use crate::cost::Cost;
 use crate::status_set::StatusSet;
 
-/// A part of a charge for which the status of the response decides whether it remains.
+/// A part of a charge that stays charged or is refunded depending on the status of the response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionalCost {
-    /// The units of the part.
+    /// The units of this part of the charge.
     pub cost: Cost,
-    /// The statuses of the response for which the part is charged.
+    /// The statuses of the response for which this part stays charged or is refunded.
     pub terms: ResponseTerms,
 }
 
@@ -27,15 +27,16 @@ pub enum Settlement {
     /// The response has this status, and the [`ResponseTerms`] of each charge determine whether the
     /// charge remains.
     Status {
-        /// The status of the response.
+        /// The status of the response to the request.
         status: u16,
-        /// Whether charges are refunded if their terms do not state the statuses for a refund.
+        /// Whether a charge is refunded if its terms do not state for which statuses the rule
+        /// refunds.
         is_free: bool,
     },
 }
 
 impl Settlement {
-    /// Returns whether a charge with these terms remains.
+    /// Returns whether a charge with these terms stays charged after the response.
     #[must_use]
     pub fn keeps(self, terms: &ResponseTerms) -> bool {
         match self {
@@ -51,8 +52,9 @@ impl Settlement {
         }
     }
 
-    /// Returns the units of `cost` that remain. An estimate counts with its actual cost, which
-    /// `measured` returns. If `measured` returns `None`, the reserved units count.
+    /// Returns the units of a charge of `cost` that stay charged after the response. `measured`
+    /// returns the actual cost of an estimate, which counts in place of the reserved units. If
+    /// `measured` returns `None`, the reserved units count.
     #[must_use]
     pub fn kept(
         self,
@@ -74,8 +76,8 @@ impl Settlement {
     }
 }
 
-/// Sets the statuses for which a rule refunds a charge of `cost`. `conditions` are the parts of
-/// that charge. If there are none, the whole charge becomes one part.
+/// Sets, for every part of a charge of `cost`, the statuses for which the rule refunds it.
+/// `conditions` are the parts of the charge. If there are none, the whole charge becomes one part.
 pub(super) fn refund_for(
     conditions: &mut Vec<ConditionalCost>,
     cost: Cost,

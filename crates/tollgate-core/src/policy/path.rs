@@ -1,4 +1,4 @@
-//! Path patterns with parameters, which are matched with normalized paths.
+//! Path patterns with parameters, such as `/users/{id}`, which are compared with normalized paths.
 //!
 //! This module uses no library. The core has no dependencies, and a path is decoded once for all
 //! rules. The crate `matchit` finds one route of many, but a policy needs all rules that match.
@@ -149,8 +149,8 @@ impl PathPattern {
         parts.next().is_none()
     }
 
-    /// Returns the segment of `path` that the pattern captures as `name`. `path` must match the
-    /// pattern.
+    /// Returns the segment of `path` that the pattern captures as `name`, or `None` if the pattern
+    /// has no parameter with this name. `path` must match the pattern.
     #[must_use]
     pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath<'_>) -> Option<&'a [u8]> {
         let place = self

@@ -84,7 +84,8 @@ impl Pattern {
     }
 }
 
-/// Returns the index of the first occurrence of `piece` in `bytes`. `piece` is not empty.
+/// Returns the index of the first occurrence of `piece` in `bytes`, or `None` if there is none.
+/// `piece` must not be empty.
 fn find(bytes: &[u8], piece: &[u8]) -> Option<usize> {
     let first = *piece.first()?;
     bytes.windows(piece.len()).position(|window| window[0] == first && window == piece)

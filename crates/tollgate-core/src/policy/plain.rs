@@ -1,5 +1,5 @@
-//! Plans of simple requests. Such a plan has only charges that decide the request. The charges of
-//! the next request reuse the memory of the charges of the last one.
+//! Plans of simple requests, which have only charges that decide the request. The plan of the next
+//! request reuses the memory of these charges.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;

@@ -23,15 +23,17 @@ use crate::limit::Limit;
 /// A charge on one limit for one subject.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedCharge {
-    /// The limit.
+    /// The limit that is charged.
     pub limit: Arc<Limit>,
-    /// The subject.
+    /// The subject that is charged.
     pub subject: Subject,
     /// The cost. It includes the units that are reserved.
     pub cost: Cost,
-    /// The parts of the cost that are reserved until the response determines them.
+    /// The parts of the cost that are estimates: units that are reserved until the response
+    /// determines the actual cost.
     pub estimates: Vec<Estimate>,
-    /// The parts of the cost that have their own terms for the status of the response.
+    /// The parts of the cost that stay charged or are refunded depending on the status of the
+    /// response, each with its own statuses.
     pub conditions: Vec<ConditionalCost>,
 }
 
@@ -63,7 +65,8 @@ impl PlannedCharge {
         terms.into_iter().any(|terms| terms.counted.is_some())
     }
 
-    /// Adds `other`, a charge on the same limit and subject.
+    /// Adds the cost, the estimates and the conditions of `other`, a charge on the same limit and
+    /// subject.
     fn join(&mut self, other: Self) {
         self.cost = self.cost.plus(other.cost);
         self.estimates.extend(other.estimates);
@@ -85,7 +88,8 @@ pub struct Plan<'p> {
     /// The priority for load shedding: the highest priority of the matching rules, or the priority
     /// of the method if no rule has one.
     pub priority: Priority,
-    /// The names of the matching rules that refuse nothing because of a [`RuleSwitch`].
+    /// The names of the matching rules that refuse nothing because an administrator
+    /// [switched](RuleSwitch) them.
     pub unenforced: Vec<Arc<str>>,
     /// The reason why a service might interpret the request differently from this plan. The caller
     /// should refuse such a request with 400. The plan uses the decoded segments of the path and
@@ -120,8 +124,8 @@ impl Plan<'_> {
         self.enforcing().map(|rule| rule.on_failure).max().unwrap_or_default()
     }
 
-    /// Returns how requests wait for a permit: the setting of the first enforcing rule that has
-    /// one.
+    /// Returns the settings of the queue in which requests wait for a permit: those of the first
+    /// enforcing rule that has a queue. Returns `None` if none has a queue.
     #[must_use]
     pub fn queue(&self) -> Option<Queue> {
         self.enforcing().find_map(|rule| rule.queue)
@@ -189,7 +193,8 @@ impl Policy {
         plan
     }
 
-    /// Adds a charge on each limit in `asked` to `planned`. The limits belong to `rule`.
+    /// Adds a charge on each limit in `asked` to `planned`. `asked` are limits of `rule`. `spare`
+    /// provides empty lists for the estimates.
     pub(super) fn add_charges(
         &self,
         rule: &Rule,
@@ -251,8 +256,9 @@ impl Policy {
     }
 
     /// Returns a peek for every visible limit on which requests of a client can be charged,
-    /// whatever their path. `attributes` identify the client. If several limits share a resource,
-    /// the result contains only the limit of the earliest rule.
+    /// whatever the path of the request. `attributes` identify the client. If several limits have
+    /// the same [resource](Limit::resource), the result contains only the limit of the earliest
+    /// rule.
     #[must_use]
     pub fn status_plan(
         &self,
@@ -349,8 +355,9 @@ impl Policy {
     }
 }
 
-/// Adds the ambiguity that a rule found to the plan, unless the rule never refuses. The ambiguities
-/// that shadow rules find are ignored.
+/// Copies the ambiguity that a rule found, `noted`, to `ambiguity`, the ambiguity of the plan,
+/// unless an earlier rule already found one. The ambiguities of shadow rules, and of rules that an
+/// administrator switched, are ignored.
 fn note_enforced(
     ambiguity: &Cell<Option<Ambiguity>>,
     noted: &Cell<Option<Ambiguity>>,
@@ -374,8 +381,8 @@ pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
     }
 }
 
-/// Gives `charge` the same quota as an earlier charge on the same counter, if there is one. The
-/// limit of `charge` is replaced by the limit of the earlier charge, because a counter has only one
+/// Replaces the limit of `charge` by the limit of an earlier charge in `planned` on the same
+/// counter, if there is one. Both charges then have the same quota, because a counter has only one
 /// quota in one request.
 pub(super) fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
     let is_same = |old: &&PlannedCharge| {

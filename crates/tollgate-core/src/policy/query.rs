@@ -18,7 +18,8 @@ pub(super) fn values<'a>(query: &'a str, name: &'a str) -> impl Iterator<Item = 
     })
 }
 
-/// Returns the decoded value of the parameter `name`, without surrounding white space.
+/// Returns the decoded value of the parameter `name`, without surrounding white space. Returns
+/// `Ok(None)` if the query has no such parameter.
 ///
 /// # Errors
 /// [`Ambiguity::Repeated`] if several parameters have this name; [`Ambiguity::Malformed`] if a `%`

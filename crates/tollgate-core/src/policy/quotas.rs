@@ -90,12 +90,12 @@ impl QuotasByValue {
         Some(Self { limits, ..*self })
     }
 
-    /// Returns the limits of all values.
+    /// Returns the limits of all values, to change them.
     pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
         self.limits.iter_mut()
     }
 
-    /// Returns the limit with the quota of `value`.
+    /// Returns the limit with the quota of `value`, or `None` if `value` has no quota of its own.
     #[must_use]
     pub fn of(&self, value: &[u8]) -> Option<&Arc<Limit>> {
         let value_of =
@@ -136,8 +136,8 @@ impl Policy {
         self.quotas.iter().find(has_name)
     }
 
-    /// Returns the limit with the index `limit`, with the quota and the windows that the request
-    /// selects.
+    /// Returns the limit with the index `limit`, with the quota and the windows that the values of
+    /// the request select.
     #[inline]
     pub(super) fn limit_for(
         &self,

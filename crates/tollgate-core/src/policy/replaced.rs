@@ -7,8 +7,8 @@ use crate::limit::Limit;
 use crate::time::Timestamp;
 
 impl Policy {
-    /// Connects each limit with the limit in `old` that it replaces at `now`. The replaced limit
-    /// has the same name and the same quota value.
+    /// Connects each limit of this policy with the limit of `old` that it replaces from `now` on.
+    /// The two limits have the same name and the same quota value.
     pub(super) fn replace_limits(&mut self, old: &Self, now: Timestamp) {
         let by_value = self.quotas.iter_mut().flat_map(QuotasByValue::limits_mut);
         let in_windows = self.windows.iter_mut().flat_map(WindowsByValue::limits_mut);

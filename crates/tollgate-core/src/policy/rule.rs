@@ -15,7 +15,7 @@ use crate::status_set::StatusSet;
 /// A rule: the requests that it matches and the limits on which it charges them.
 #[derive(Clone, Debug)]
 pub struct Rule {
-    /// The name, unique in the policy.
+    /// The name of the rule, which is unique in the policy.
     pub name: Arc<str>,
     /// The requests that the rule matches.
     pub matches: RequestMatch,

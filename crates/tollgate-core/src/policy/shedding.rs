@@ -74,7 +74,7 @@ pub struct WorkerShedding {
 /// The bound on a node's requests in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFlightBound {
-    /// A fixed number.
+    /// A fixed number of requests.
     Fixed(NonZeroU32),
     /// A number that adapts to the response times of the service.
     Adaptive(AdaptiveBound),
@@ -83,11 +83,11 @@ pub enum InFlightBound {
 /// A bound that adapts to the responses of the service, from `min` to `max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AdaptiveBound {
-    /// The algorithm.
+    /// The algorithm by which the bound adapts.
     pub algorithm: AdaptiveAlgorithm,
-    /// The smallest bound.
+    /// The smallest value of the bound.
     pub min: NonZeroU32,
-    /// The largest bound, at least `min`.
+    /// The largest value of the bound, at least `min`.
     pub max: NonZeroU32,
 }
 
@@ -101,7 +101,7 @@ pub enum AdaptiveAlgorithm {
     /// response that fails or takes longer than the timeout. This is additive increase and
     /// multiplicative decrease, as in TCP (Chiu and Jain, 1989).
     Aimd {
-        /// The longest time for a response.
+        /// The longest time for a response. A response that takes longer lowers the bound.
         timeout: Millis,
     },
 }
@@ -130,8 +130,9 @@ impl FleetShedding {
     }
 }
 
-/// Creates a limit that all subjects share. The limit is hidden from clients, because its counter
-/// does not describe a single client.
+/// Creates a concurrency limit of `quota` permits that all subjects share. A permit expires after
+/// `lease` unless it is renewed. The limit is hidden from clients, because its counter does not
+/// describe a single client.
 fn pool(name: &str, quota: u64, lease: Millis) -> Result<LimitBinding, LimitError> {
     let algorithm = Algorithm::Concurrency(Concurrency::new(quota, lease)?);
     let limit = Limit::new(name, algorithm)?.with_visibility(Visibility::Hidden);

@@ -90,7 +90,7 @@ pub enum SubjectSource {
     },
     /// A name in the certificate that the client presented, which the listener has verified.
     TlsClient {
-        /// The name.
+        /// The kind of the name in the certificate.
         name: CertificateName,
     },
     /// A claim of a token. The value is absent if the token is not accepted.
@@ -118,7 +118,7 @@ pub enum SubjectSource {
     },
     /// A constant: the same value for all requests.
     Constant {
-        /// The value.
+        /// The value that every request has.
         value: Box<str>,
     },
 }
@@ -209,8 +209,9 @@ impl SubjectSource {
         }
     }
 
-    /// Returns the value in the request, and whether the value is secret. If the value is
-    /// ambiguous, the function records the ambiguity and returns `None`.
+    /// Returns the value of this source in the request, and whether the value is secret. Returns
+    /// `None` if the request has no value. If the value is ambiguous, the function records the
+    /// ambiguity and returns `None`.
     fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -228,8 +229,9 @@ impl SubjectSource {
         })
     }
 
-    /// Returns the value in the request. For [`FirstOf`](Self::FirstOf), the result is the value of
-    /// the first dimension that has a value, without the name of that dimension.
+    /// Returns the value of this source in the request, or `None` if the request has none. For
+    /// [`FirstOf`](Self::FirstOf), the result is the value of the first dimension that has a value,
+    /// without the name of that dimension.
     pub(super) fn unnamed<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -242,7 +244,8 @@ impl SubjectSource {
         dimensions.iter().find_map(|one| one.source.value(forwarding, attributes, matched))
     }
 
-    /// Returns the value in the request. The source must not be a [`FirstOf`](Self::FirstOf).
+    /// Returns the value of this source in the request, or `None` if the request has none. The
+    /// source must not be a [`FirstOf`](Self::FirstOf).
     fn value<'a>(
         &'a self,
         forwarding: &Forwarding,
@@ -317,8 +320,8 @@ impl SubjectSource {
     }
 }
 
-/// Returns the value of an attribute of the request. Returns `None` for a dimension, which is not
-/// an attribute of the request itself.
+/// Returns the value of an attribute of the request, or `None` if the request lacks the attribute.
+/// Also returns `None` for a dimension, which is not an attribute of the request itself.
 pub(super) fn attribute_of<'a>(
     attribute: &'a Attribute,
     forwarding: &Forwarding,
@@ -338,8 +341,9 @@ pub(super) fn attribute_of<'a>(
     }
 }
 
-/// Returns the value of a field that occurs once. The `cookie` field can occur several times,
-/// because HTTP/2 allows a client to split it, and is joined to one value.
+/// Returns the value of the field `name`, which must occur once. If it occurs more than once, the
+/// function records an ambiguity and returns `None`. Several `cookie` fields are joined to one
+/// value, because HTTP/2 allows a client to split the field.
 fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Option<Cow<'a, [u8]>> {
     match headers.field(name) {
         Field::Absent => None,
@@ -352,8 +356,8 @@ fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Opt
     }
 }
 
-/// Returns the value if it is not empty. If the value is ambiguous, the function records the
-/// ambiguity and returns `None`.
+/// Returns the value in `value`, or `None` if it is missing or empty. If it is ambiguous, the
+/// function records the ambiguity and returns `None`.
 fn present<'a>(
     value: Result<Option<Cow<'a, [u8]>>, Ambiguity>,
     matched: &Matched<'_>,

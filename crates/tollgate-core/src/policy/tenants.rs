@@ -7,7 +7,7 @@ use core::fmt;
 use super::{Dimension, Policy, QuotasByValue};
 use crate::limit::Limit;
 
-/// Finds the row of a tenant in the table. A lookup must not block.
+/// The table of tenants. A lookup of a tenant's row must not block.
 pub trait TenantLookup: fmt::Debug + Send + Sync {
     /// Returns `base` with the quota of `tenant`. The quota is the tenant's own quota for this
     /// limit. If the tenant has none, it is the quota of the tenant's plan in `plans`, or the quota

@@ -8,11 +8,12 @@ use super::pattern::Pattern;
 use super::query;
 use crate::attributes::{Headers, RequestAttributes};
 
-/// A header, query parameter or cookie that must be present. If a request has several with the
-/// name, at least one of them must match.
+/// A condition on a header, a query parameter or a cookie, which must be present. If a request has
+/// several with the same name, at least one of them must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueMatch {
-    /// The name. The name of a header is in lower case.
+    /// The name of the header, the query parameter or the cookie. The name of a header is in lower
+    /// case.
     pub name: Box<str>,
     /// The accepted values, of which one must match. If the list is empty, every value matches.
     pub values: Vec<ValuePattern>,

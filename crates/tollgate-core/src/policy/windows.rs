@@ -70,13 +70,13 @@ impl WindowsByValue {
     }
 
     /// Returns the limit with the windows of `value`, and its quotas by value with the same
-    /// windows.
+    /// windows. Returns `None` if `value` has no windows of its own.
     fn of(&self, value: &[u8]) -> Option<&(Arc<Limit>, Option<QuotasByValue>)> {
         let index = self.values.binary_search_by(|one| one.value.as_bytes().cmp(value)).ok()?;
         self.values.get(index)?.limit.as_ref()
     }
 
-    /// Returns the limits of all values, including those in the quotas by value.
+    /// Returns the limits of all values, including those in the quotas by value, to change them.
     pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
         let limits = self.values.iter_mut().filter_map(|one| one.limit.as_mut());
         limits.flat_map(|(limit, quotas)| {

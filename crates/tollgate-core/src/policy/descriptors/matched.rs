@@ -41,8 +41,8 @@ impl Domain {
 }
 
 impl DescriptorMatch<'_> {
-    /// Returns the subject of a descriptor: the domain and all entries. If all values that match a
-    /// pattern share a counter, the subject contains the pattern in place of the value.
+    /// Returns the subject of this descriptor: the domain and all entries. If all values that match
+    /// a pattern share a counter, the subject contains the pattern in place of the value.
     pub(super) fn subject(
         &self,
         domain: &str,

@@ -48,7 +48,7 @@ pub struct DescriptorPlan<'p> {
 pub struct PlannedDescriptor<'p> {
     /// The outcome of matching the descriptor with the tree.
     pub outcome: DescriptorOutcome,
-    /// The effect of a refusal of the descriptor on the request.
+    /// What a refusal of this descriptor means for the whole request.
     pub mode: NodeMode,
     /// The quota group of a descriptor with [`NodeMode::Quota`], otherwise `None`.
     pub group: Option<QuotaGroup>,
@@ -75,16 +75,16 @@ pub enum DescriptorOutcome {
 /// The charge of one descriptor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limited {
-    /// The limit.
+    /// The limit that is charged.
     pub limit: Arc<Limit>,
-    /// The subject.
+    /// The subject of the charge: the domain and the entries of the descriptor.
     pub subject: Subject,
-    /// The units.
+    /// The units to charge or refund.
     pub hits: Hits,
 }
 
-/// A group of descriptors of one request. A group is exceeded if at least one of its descriptors is
-/// over its limit. A request is refused if all of its groups are exceeded.
+/// The quota group of a descriptor. If one descriptor of a group is over its limit, the group is
+/// exceeded. A request is refused if all of its groups are exceeded.
 ///
 /// Descriptors with the same values of `backend_name` and `model_name_override` belong to one model
 /// and form a group. Every other descriptor is a group of its own.
@@ -97,7 +97,7 @@ pub struct QuotaGroup(
 /// The charges of one store call, with at most one charge for each pair of a limit and a subject.
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorCharges {
-    /// The charges.
+    /// The charges of the store call.
     pub planned: Vec<PlannedCharge>,
     /// For each descriptor of the request, the index of its charge, or `None` if it has no charge.
     pub of: Vec<Option<usize>>,
@@ -158,8 +158,9 @@ impl PlannedDescriptor<'_> {
         }
     }
 
-    /// Returns the plan of a descriptor with a limit that the caller sent. This limit is always
-    /// enforced, is never replaced, and has counters separate from those of the tree's limits.
+    /// Returns the plan of a descriptor for which the caller sent a limit, `rate`. This limit is
+    /// always enforced, is never replaced, and has counters separate from those of the tree's
+    /// limits.
     fn brought<V: AsRef<[u8]>>(
         rate: Rate,
         domain: &str,
@@ -188,7 +189,8 @@ impl PlannedDescriptor<'_> {
 }
 
 impl DescriptorPlan<'_> {
-    /// Returns the charges of the descriptors that `chosen` selects. Refunds are not included.
+    /// Returns the charges of the descriptors for which `chosen` returns true. Refunds are not
+    /// included.
     ///
     /// Equal descriptors become one charge with their total cost. If callers sent different rates
     /// for the same unit of time with equal descriptors, the smallest rate applies.
@@ -228,8 +230,9 @@ impl DescriptorCharges {
     }
 }
 
-/// Sets the outcome [`Replaced`](DescriptorOutcome::Replaced) for each descriptor with a rule that
-/// the rule of another descriptor replaces. A rule that is replaced still replaces other rules.
+/// Marks the descriptors that are not counted because of [`replaces`](DescriptorRule::replaces):
+/// sets their outcome to [`Replaced`](DescriptorOutcome::Replaced) if the rule of another
+/// descriptor names their rule. A rule that is replaced itself still replaces other rules.
 fn drop_replaced(planned: &mut [PlannedDescriptor<'_>]) {
     let rules = planned.iter().filter_map(|descriptor| descriptor.rule);
     let replaced: Vec<&str> = rules.flat_map(|rule| &rule.replaces).map(|name| &**name).collect();

@@ -59,8 +59,8 @@ impl TimeUnit {
         [Second, Minute, Hour, Day, Week, Month, Year].into_iter().find(|u| u.window() == window)
     }
 
-    /// Returns the name of the limits that callers send for this unit of time. Metrics have the
-    /// name of a limit as a label. With one name for each unit of time, the label has few values,
+    /// Returns the name of a limit that a caller sends for this unit of time. Metrics have the name
+    /// of a limit as a label. With one name for each unit of time, the label has few values,
     /// whatever callers send.
     const fn override_name(self) -> &'static str {
         match self {

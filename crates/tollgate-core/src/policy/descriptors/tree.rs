@@ -50,7 +50,7 @@ pub struct DescriptorRule {
     /// The name that callers see, and by which other rules replace this rule. The default is the
     /// limit's name.
     pub name: Option<Box<str>>,
-    /// The effect of a refusal on the request.
+    /// What a refusal of the descriptor means for the whole request.
     pub mode: NodeMode,
     /// The names of other rules. If a request matches this rule, descriptors that match those other
     /// rules are not counted.
@@ -73,25 +73,25 @@ pub enum Allowance {
     Blocked,
 }
 
-/// The effect of a refusal of a descriptor on its request.
+/// What a refusal of a descriptor means for the whole request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeMode {
     /// The request is refused.
     #[default]
     Enforce,
-    /// The request is counted and evaluated, and never refused.
+    /// The descriptor is counted and evaluated, and never refuses the request.
     Shadow,
     /// The request is refused only if all of its [quota groups](super::QuotaGroup) are exceeded.
     Quota,
 }
 
-/// The number of series that a node's metrics have.
+/// The number of series in the metrics of a tree node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MetricDetail {
-    /// One series for the node.
+    /// One series for the tree node.
     #[default]
     Node,
-    /// One series for each combination of values in the descriptors that match the node.
+    /// One series for each combination of values in the descriptors that match the tree node.
     Values,
 }
 
@@ -195,7 +195,8 @@ impl DescriptorLevel {
     }
 
     /// Returns the node that matches an entry: the node with exactly this value, or else the first
-    /// node with a matching pattern, or else the node for any value.
+    /// node with a matching pattern, or else the node for any value. Returns `None` if no node
+    /// matches.
     ///
     /// A value that equals the text of a pattern matches the node of that pattern, as in the
     /// reference server.
@@ -206,8 +207,9 @@ impl DescriptorLevel {
         exact.or_else(|| self.fitting(key, value)).or_else(|| self.named(key, b""))
     }
 
-    /// Returns whether this level, which is at `depth`, is valid. In a valid level, all indices of
-    /// limits are below `limits`, and no node is deeper than [`MAX_DEPTH`].
+    /// Returns whether this level and the levels below it are valid. `depth` is the depth of this
+    /// level. The levels are valid if all indices of limits are below `limits`, and if no node is
+    /// deeper than [`MAX_DEPTH`].
     pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);

@@ -115,7 +115,7 @@ impl<'p> NormalPath<'p> {
         }
     }
 
-    /// Returns the first byte of the path's first segment.
+    /// Returns the first byte of the path's first segment, or `None` if the path has no segments.
     pub(in crate::policy) fn first_byte(&self) -> Option<u8> {
         match &self.form {
             Form::Plain(path) => path.bytes().find(|byte| *byte != b'/'),
@@ -158,8 +158,8 @@ pub(in crate::policy) enum Segments<'a> {
 }
 
 impl Segments<'_> {
-    /// Returns false if the first bytes of the next segment and of `text` differ. In that case the
-    /// next segment is not `text`. If the result is true, the segment and `text` can still differ.
+    /// Returns whether the first bytes of the next segment and of `text` are equal. If they differ,
+    /// the next segment is not `text`. If they are equal, the segment and `text` can still differ.
     pub(in crate::policy) fn begins_with(&self, text: &[u8]) -> bool {
         match self {
             Self::Plain([b'/', first, ..]) if *first != b'/' => text.first() == Some(first),
@@ -203,7 +203,8 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     }
 }
 
-/// The class of the bytes that a normal form cannot contain.
+/// The class of bytes that need decoding or have a special meaning, so a path in normal form cannot
+/// contain them.
 const DECODED: u8 = 1;
 /// The class of the dot. A segment that consists of one or two dots is not in normal form.
 const DOT: u8 = 2;
