@@ -1,6 +1,7 @@
-//! The reply to a command, in the format of the Lua step's reply. A reply begins with 1 if the
-//! deadline had passed, otherwise with 0. The server's clock in ms follows, or 0 if the command did
-//! not request the clock. The answers to the jobs come last.
+//! The reply to a command, in the same format as the reply of the Lua script in `tollgate-redis`. A
+//! reply begins with the byte 1 if the command's deadline had passed, otherwise with 0. The
+//! server's clock in ms follows, or 0 if the command did not request the clock. The answers to the
+//! jobs of the command come last.
 
 use tollgate_core::{Admission, Reading, StoredState, Timestamp};
 
@@ -8,21 +9,24 @@ const NUMBER_BYTES: usize = 7;
 const DECIDED: u8 = 0;
 const LATE: u8 = 1;
 const FULL: u8 = 1;
-/// The flag of a reading that has reserved or added units. These units follow the other numbers.
+/// The bit, in the first byte of an encoded reading, that is set if the reading has reserved units
+/// or added units. These two numbers then follow the other numbers of the reading.
 const MORE: u8 = 64;
 
-/// A reply in a borrowed buffer. The next command reuses the memory of the buffer.
+/// A reply that is written to a borrowed buffer. The reply to the next command reuses the memory of
+/// the buffer.
 #[derive(Debug)]
 pub(crate) struct Reply<'b> {
     bytes: &'b mut Vec<u8>,
 }
 
 impl<'b> Reply<'b> {
-    /// The encoded size in bytes of a reading without reservations.
+    /// The encoded size in bytes of a reading without reserved and added units.
     const READING_BYTES: usize = 36;
 
-    /// Begins the reply to a command in the empty buffer `bytes`. The command has about `jobs`
-    /// jobs. `clock` is the time of the server's clock, if the command requested it.
+    /// Begins the reply to a command in the empty buffer `bytes`: writes everything before the
+    /// answers to the jobs. `jobs` is about the number of answers, for which memory is reserved.
+    /// `clock` is the time of the server's clock if the command requested it.
     pub(crate) fn new(bytes: &'b mut Vec<u8>, jobs: usize, clock: Option<Timestamp>) -> Self {
         bytes.reserve(8 + jobs * (1 + Self::READING_BYTES));
         bytes.push(DECIDED);
@@ -37,7 +41,8 @@ impl<'b> Reply<'b> {
         Self::new(bytes, 0, Some(clock)).bytes[0] = LATE;
     }
 
-    /// Begins the answer to a job that was executed.
+    /// Begins the answer to a job that was executed. The readings or cells of its operations
+    /// follow.
     pub(crate) fn decided(&mut self) {
         self.bytes.push(DECIDED);
     }
@@ -78,7 +83,8 @@ impl<'b> Reply<'b> {
         }
     }
 
-    /// Appends an encoded cell. If `bytes` are empty, there is no cell.
+    /// Appends the length of an encoded cell and its `bytes`. Empty `bytes` mean that there is no
+    /// cell.
     pub(crate) fn cell(&mut self, bytes: &[u8]) {
         // The length fits into 32 bits: a cell is smaller than the largest value of a server.
         self.bytes.extend_from_slice(&(bytes.len() as u32).to_le_bytes());

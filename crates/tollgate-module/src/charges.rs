@@ -1,5 +1,5 @@
-//! Charges that do not create a [`Cell`]. They are made directly on states that consist of two
-//! numbers, and on the stored bytes of sliding windows.
+//! Charges that are made without creating a [`Cell`], which is faster. They change the two numbers
+//! of a fixed window or a token bucket directly, or the stored bytes of a sliding window.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::limit::Refusals;
@@ -12,8 +12,8 @@ use crate::step::{Keyspace, Step};
 use crate::stored::Stored;
 
 impl<K: Keyspace> Step<'_, K> {
-    /// Charges a sliding window without decoding its bytes. Returns `None`, and changes nothing, if
-    /// the charge cannot be made without decoding.
+    /// Makes the charge `target` on a sliding window without decoding its bytes, and returns the
+    /// reading. Returns `None`, and changes nothing, if the charge cannot be made without decoding.
     #[inline]
     pub(crate) fn charge_window(&mut self, target: &Target, now: Timestamp) -> Option<Reading> {
         let held = &mut self.held[target.place];
@@ -23,8 +23,9 @@ impl<K: Keyspace> Step<'_, K> {
         Some(reading)
     }
 
-    /// Charges a state that consists of two numbers, without moving a cell. Returns `None`, and
-    /// changes nothing, if the place has any other state.
+    /// Makes the charge `target` on a state that consists of two numbers, without moving a cell.
+    /// Returns the reading, and the value that undoes the charge. Returns `None`, and changes
+    /// nothing, if the place has any other state.
     #[inline(always)]
     pub(crate) fn charge_plain(
         &mut self,
@@ -53,7 +54,7 @@ impl<K: Keyspace> Step<'_, K> {
         Some((reading, Undo { place, before, changed, is_end_moved }))
     }
 
-    /// Executes a job that consists only of charges.
+    /// Executes a job that consists only of the charges `takes`, and writes its answer.
     pub(crate) fn takes(&mut self, takes: &[Target], now: Timestamp) -> Result<(), CommandError> {
         if self.take_all_plain(takes, now)? {
             return Ok(());
@@ -65,9 +66,9 @@ impl<K: Keyspace> Step<'_, K> {
         self.job(&takes.iter().map(take).collect::<Vec<_>>(), now)
     }
 
-    /// Executes a job that consists of charges, if each charge fits and is on a state of two
-    /// numbers. Returns whether the job was executed. A job that was not executed has changed
-    /// nothing.
+    /// Executes a job that consists only of the charges `takes`, if all of them fit and all of
+    /// their states consist of two numbers. Returns whether the job was executed. If it returns
+    /// false, nothing has changed.
     pub(crate) fn take_all_plain(
         &mut self,
         takes: &[Target],

@@ -60,7 +60,7 @@ redis_module! {
     ],
 }
 
-/// The kind of a command, which its name determines.
+/// The kind of a command. The name of the command, such as `TOLLGATE.STEP`, determines the kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Step,
@@ -69,11 +69,12 @@ enum Form {
     Apply,
 }
 
-/// A command with its words: the clock, the argument and the keys.
+/// A received command: its kind, its clock, its argument and the names of its keys.
 struct Command<'a> {
     context: &'a Context,
     form: Form,
-    /// The time of the primary's clock, if a primary sent the command to be repeated.
+    /// The time of the primary's clock, if this is `TOLLGATE.APPLY`, with which a primary lets a
+    /// replica repeat a command.
     clock: Option<&'a RedisString>,
     argument: &'a RedisString,
     names: &'a [RedisString],
@@ -124,8 +125,8 @@ fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> Redi
     Ok(RedisValue::Array(throttled.answer.map(RedisValue::Integer).into()))
 }
 
-/// Executes a command and returns its reply. A panic is returned as an error, because it must not
-/// unwind into the server.
+/// Executes a command and sends its reply to the client. If the code panics, the function returns
+/// an error, because a panic must not unwind into the server.
 fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     let (clock, words) = match (form, words) {
         (Form::Apply, [_, clock, words @ ..]) => (Some(clock), words),
@@ -148,7 +149,8 @@ fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
     }
 }
 
-/// Executes a command, and writes its reply to the lists in `Buffers`.
+/// Executes a command, and writes its reply to `buffers.reply`. Also writes the changed keys, and
+/// replicates the changes.
 fn execute(
     command: &Command<'_>,
     buffers: &mut Buffers,

@@ -1,4 +1,5 @@
-//! The state at one place while a command is executed. A place is a key or a table entry.
+//! The state at one place while a command is executed. A place is a key or a table entry that
+//! contains the state of one subject.
 
 use std::ops::Range;
 
@@ -16,13 +17,15 @@ pub(crate) struct Held {
     pub(crate) stored: Stored,
     /// The range of the encoded state in `Buffers::values`, while the state is not decoded.
     pub(crate) bytes: Option<Range<usize>>,
-    /// The last change: the index of the limit that was charged, and the time of the change.
+    /// The last change of the state by this command, if there was one: the index of the charged
+    /// limit, and the time of the change.
     pub(crate) changed: Option<(usize, Timestamp)>,
     /// Whether a change moved the time at which the state expires.
     pub(crate) is_end_moved: bool,
 }
 
-/// The state of two numbers that a place had before a charge, to undo the charge.
+/// The values that undo a charge on a state of two numbers: the place of the state, and its content
+/// before the charge.
 #[derive(Debug)]
 pub(crate) struct Undo {
     pub(crate) place: usize,
@@ -72,7 +75,8 @@ impl Held {
         }
     }
 
-    /// Replaces the state by `state`, which is usually of the same algorithm.
+    /// Replaces the state by `state`. This is fastest if both states are of the same algorithm,
+    /// which is the usual case.
     #[inline]
     pub(crate) fn replace_plain(&mut self, state: Plain) {
         match (&mut self.stored, state) {

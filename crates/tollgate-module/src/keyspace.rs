@@ -17,25 +17,27 @@ use crate::stored::Loaded;
 use crate::table::Table;
 
 thread_local! {
-    /// The arguments of `SET` that are the same in every command.
+    /// The options of the command `SET` that set or keep an expiry. They are created once for all
+    /// commands.
     static UNTIL: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"PXAT");
     static KEEP: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"KEEPTTL");
 }
 
-/// Whether a command may write.
+/// Whether a command may change keys, or only read them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
     Write,
 }
 
-/// The form in which a primary sends a command on tables to its replicas and to the append-only
-/// file. Those repeat the command.
+/// The way in which a primary replicates a command that changed tables. Its replicas and the
+/// append-only file receive a command, which they execute again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
-    /// The original command, because its effect does not depend on the server's clock.
+    /// The primary sends the original command, because its effect does not depend on the server's
+    /// clock.
     AsIs,
-    /// The command together with the time of the primary's clock.
+    /// The primary sends the command together with the time of its own clock.
     AtTime,
 }
 
@@ -44,17 +46,19 @@ enum Opened {
     Write(RedisKeyWritable),
 }
 
-/// Lists of the keys that a command has opened. The lists are empty between commands, and the next
+/// The keys that a command has opened so far. The lists are empty between commands, and the next
 /// command reuses their memory.
 #[derive(Default)]
 pub(crate) struct OpenKeys {
-    /// The open keys that the command names, by the index of the name.
+    /// The keys that the command names, by their index in the command. An element is `None` until
+    /// its key is opened.
     named: Vec<Option<Opened>>,
-    /// The open keys that contain tables, by the number of the table.
+    /// The keys that contain tables, by the number of the table. An element is `None` until its key
+    /// is opened.
     tables: Vec<Option<Opened>>,
 }
 
-/// The keys of one command. Each key is opened at most once, on its first use.
+/// Access to the keys of one command. Each key is opened at most once, on its first use.
 pub(crate) struct ServerKeys<'c> {
     context: &'c Context,
     names: &'c [RedisString],
@@ -72,6 +76,8 @@ impl Drop for ServerKeys<'_> {
 }
 
 impl<'c> ServerKeys<'c> {
+    /// Creates the access to the keys with the names `names`. No key is opened yet.
+    ///
     /// # Errors
     /// [`CommandError::RepeatedKey`] if a key is named twice, because a key must not be open twice
     /// while it is written.
@@ -100,8 +106,9 @@ impl<'c> ServerKeys<'c> {
         Ok(Self { context, names, access, open, tables: 0 })
     }
 
-    /// Calls `read` with the value of a key. The value is `Ok(None)` if the key is missing, and an
-    /// error if the key does not contain a string.
+    /// Calls `read` with the value of the key with the index `key`, and returns what `read`
+    /// returns. The value is `Ok(None)` if the key is missing, and an error if the key does not
+    /// contain a string.
     pub(crate) fn read<T>(
         &mut self,
         key: usize,
@@ -119,8 +126,8 @@ impl<'c> ServerKeys<'c> {
         self.open(key).writable()
     }
 
-    /// Writes `changes`. Their new values are ranges of `values`. `clock` is the time of the
-    /// server's clock.
+    /// Writes `changes` to their keys and tables. The new values are ranges of `values`. `clock` is
+    /// the time of the server's clock. Returns how the changes of tables must be replicated.
     ///
     /// # Errors
     /// [`CommandError`] if a table would become too large. In that case nothing is written.
@@ -150,7 +157,8 @@ impl<'c> ServerKeys<'c> {
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
-    /// Sets the value of a key to a string with a time to live.
+    /// Sets the key with the index `key` to the string `value`, which expires after the time
+    /// `live`.
     pub(crate) fn write_value(
         &mut self,
         key: usize,
@@ -162,8 +170,8 @@ impl<'c> ServerKeys<'c> {
         expire(key, live.get())
     }
 
-    /// Sends the changes of keys to the replicas and to the append-only file as `SET` and `DEL`.
-    /// Servers without the module can execute these commands too.
+    /// Replicates `changes` of keys: sends them to the replicas and to the append-only file as
+    /// `SET` and `DEL`. Servers without the module can execute these commands too.
     pub(crate) fn replicate_changes(&self, changes: &[Change], values: &[u8], clock: Timestamp) {
         let context = self.context;
         // A word that is already a string of the server is not copied.
@@ -186,8 +194,8 @@ impl<'c> ServerKeys<'c> {
         }
     }
 
-    /// Sends a command on tables to the replicas and to the append-only file, with the time of the
-    /// server's clock.
+    /// Replicates a command that changed tables: sends it to the replicas and to the append-only
+    /// file as `TOLLGATE.APPLY`, with the time of the server's clock.
     pub(crate) fn replicate_command(&self, argument: &RedisString, clock: Timestamp) {
         let clock = &clock.as_millis().to_le_bytes()[..7];
         let clock = RedisString::create_from_slice(self.context.get_raw(), clock);
@@ -262,8 +270,8 @@ impl Opened {
         }
     }
 
-    /// Calls `read` with the value of the open key. The value is `Ok(None)` if the key is missing,
-    /// and an error if the key does not contain a string.
+    /// Calls `read` with the value of this open key, and returns what `read` returns. The value is
+    /// `Ok(None)` if the key is missing, and an error if the key does not contain a string.
     fn read<T>(&self, read: impl FnOnce(Result<Option<&[u8]>, ()>) -> T) -> T {
         match self {
             Self::Read(key) => read(key.read().map_err(drop)),
@@ -292,8 +300,8 @@ fn of_entry<'t>(table: Option<&'t Table<&[u8]>>, id: Id) -> Loaded<'t> {
     found.map_or(Loaded::Missing, |(value, slot)| Loaded::Entry(value, slot))
 }
 
-/// Converts milliseconds to whole seconds, rounded up. The result is at most `u32::MAX`, which is a
-/// time in the year 2106.
+/// Converts milliseconds to whole seconds, rounded up. A result above `u32::MAX`, which is a time
+/// in the year 2106, becomes `u32::MAX`.
 fn seconds(millis: u64) -> u32 {
     u32::try_from(millis.div_ceil(1_000)).unwrap_or(u32::MAX)
 }

@@ -4,7 +4,7 @@ use tollgate_core::{ChargeId, MAX_EXACT};
 
 use crate::error::CommandError;
 
-/// Reads the parts of an argument from the start to the end.
+/// Reads the argument of a command part by part, from the start to the end.
 #[derive(Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -38,30 +38,33 @@ impl<'a> Reader<'a> {
         self.array::<1>().map(|[byte]| *byte)
     }
 
-    /// Reads a number of seven bytes.
+    /// Reads an unsigned number of seven bytes.
     #[inline]
     pub(crate) fn number(&mut self) -> Result<u64, CommandError> {
         let [a, b, c, d, e, f, g] = *self.array()?;
         Ok(u64::from_le_bytes([a, b, c, d, e, f, g, 0]))
     }
 
-    /// Reads a number of seven bytes that is at most 2^53 − 1, so every store represents it
-    /// exactly. `what` is the name of the number in errors.
+    /// Reads an unsigned number of seven bytes. Returns an error if the number is above 2^53 − 1,
+    /// which is the largest integer that every store represents exactly. `what` is the name of the
+    /// number in the error.
     #[inline]
     pub(crate) fn exact(&mut self, what: &'static str) -> Result<u64, CommandError> {
         let number = self.number()?;
         if number > MAX_EXACT { Err(CommandError::Invalid(what)) } else { Ok(number) }
     }
 
-    /// Reads a number of four bytes that is at most `most`. `what` is the name of the number in
-    /// errors.
+    /// Reads an unsigned number of four bytes. Returns an error if the number is above `most`.
+    /// `what` is the name of the number in the error.
     #[inline]
     pub(crate) fn count(&mut self, most: usize, what: &'static str) -> Result<usize, CommandError> {
         let count = usize::try_from(u32::from_le_bytes(*self.array()?)).ok();
         count.filter(|count| *count <= most).ok_or(CommandError::Invalid(what))
     }
 
-    /// Reads an index from 1 to `count`. Returns the index minus 1.
+    /// Reads an index that counts from 1, and returns the index that counts from 0. Returns an
+    /// error unless the read index is from 1 to `count`. `what` is the name of the index in the
+    /// error.
     #[inline]
     pub(crate) fn index(
         &mut self,

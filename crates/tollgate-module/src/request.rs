@@ -1,14 +1,15 @@
 //! The argument of a command: its limits, its places and its jobs. A place is a key or a table
 //! entry that contains the state of one subject.
 //!
-//! The argument is encoded as for the Lua step, and its numbers are little-endian. It consists of
-//! flags (bit 0: no key may be created, bit 1: places follow the limits), the deadline in ms by the
-//! server's clock (0: none), the number of limits, the limits, and the jobs.
+//! The argument is encoded as for the Lua script in `tollgate-redis`, and its numbers are
+//! little-endian. It consists of flags (bit 0: no key may be created, bit 1: the limits are
+//! followed by a list of places), the deadline in ms by the server's clock (0: none), the number of
+//! limits, the limits, the list of places if bit 1 is set, and the jobs.
 //!
-//! If places follow the limits, an index in a job selects a place, otherwise a key. The places are
-//! encoded as a byte that is 1 if the first key is the first table, otherwise 0; the number of
-//! places; and for each place the index of its key. If that key is the table, the id of the table
-//! entry follows. All indexes begin at 1.
+//! With a list of places, an index in a job selects a place, otherwise a key. The list is encoded
+//! as a byte that is 1 if the first key is the first table, otherwise 0; the number of places; and
+//! for each place the index of its key. If that key is the table, the id of the table entry
+//! follows. All indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -18,13 +19,14 @@ use crate::error::CommandError;
 use crate::reader::Reader;
 use crate::rule::{self, RULE_BYTES};
 
-/// The size in bytes of the id of a table entry.
+/// The size in bytes of the [`Id`] of a table entry.
 pub(crate) const ID_BYTES: usize = 10;
-/// The id of an entry in a table. The id is a hash.
+/// The id of a table entry: a hash of the name of the key in which the state would be stored
+/// without tables.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// The largest number of limits, of places and of jobs in a command. These maxima bound the memory
-/// and the time of a command.
+/// The largest number of limits, the largest number of places and the largest number of jobs in a
+/// command. These maxima bound the memory and the time of a command.
 pub(crate) const MAX_RULES: usize = 1_000;
 pub(crate) const MAX_PLACES: usize = 100_000;
 pub(crate) const MAX_JOBS: usize = 100_000;
@@ -66,7 +68,7 @@ pub(crate) struct Request<'a> {
     jobs_left: usize,
 }
 
-/// A charge: the index of its limit, the index of its place, and its cost.
+/// A charge in a job. It consists of the index of its limit, the index of its place, and its cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) rule: usize,
@@ -77,9 +79,9 @@ pub(crate) struct Target {
 /// One operation of a job, on one limit and one place.
 #[derive(Debug)]
 pub(crate) struct Ask {
-    /// The index of the limit.
+    /// The index of the limit in the command.
     pub(crate) rule: usize,
-    /// The index of the place.
+    /// The index of the place in the command.
     pub(crate) place: usize,
     pub(crate) op: Op,
 }
@@ -99,14 +101,16 @@ pub(crate) enum Op {
     Settle { cost: Cost, id: ChargeId, most: u64 },
 }
 
-/// The place at which a refund is remembered, and the time until which it is remembered.
+/// Where and how long the store remembers a refund, so that a repetition of the refund changes
+/// nothing: the index of a place, and the end of the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     pub(crate) place: usize,
     pub(crate) until: Timestamp,
 }
 
-/// The next job or jobs of a command.
+/// The part of a command that [`Request::next`] parses in one call: one job, or several jobs of the
+/// same kind.
 #[derive(Debug)]
 pub(crate) enum Item {
     /// One job. Its operations are in the list `asks` that was passed to [`Request::next`].

@@ -15,7 +15,8 @@ use crate::reader::Reader;
 /// requests count, and four numbers.
 pub(crate) const RULE_BYTES: usize = 30;
 
-/// The largest number of parsed limits that are kept between commands.
+/// The largest number of parsed limits that are kept, so that later commands with the same limits
+/// need not parse them again.
 const KNOWN_RULES: usize = 64;
 
 thread_local! {

@@ -24,26 +24,28 @@ use crate::stored::{Loaded, Stored, of_another_algorithm};
 
 /// Reads the states that a command needs.
 pub(crate) trait Keyspace {
-    /// Calls `loaded` with the value at `place`.
+    /// Calls `loaded` with the stored value at `place`, and returns what `loaded` returns.
     fn load<T>(
         &mut self,
         place: Place,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
-    /// Calls `loaded` for each place: with the value of a table entry, and with `None` for a key.
-    /// Does nothing if it is faster to load each entry with [`load`](Self::load) on first use.
+    /// Calls `loaded` for each place in order: with the value of a table entry, and with `None` for
+    /// a key. Calls nothing if it is faster to load each entry with [`load`](Self::load) when it is
+    /// first used.
     fn load_entries(
         &mut self,
         places: &[Place],
         loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError>;
 
-    /// Returns whether a new state cannot be stored at `place`. The place must have no state.
+    /// Returns whether a state cannot be created at `place`, because there is no room. The place
+    /// must have no state yet.
     fn is_full(&mut self, place: Place) -> bool;
 }
 
-/// A changed state that is to be written.
+/// A state that a command changed and that is not written to its place yet.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) place: Place,
@@ -60,7 +62,7 @@ pub(crate) struct Change {
     pub(crate) is_end_moved: bool,
 }
 
-/// The lists of a command. The next command reuses their memory.
+/// The lists that the execution of a command needs. The next command reuses their memory.
 ///
 /// Without this reuse, a command would allocate memory about fifteen times. An allocation with its
 /// release takes about 200 instructions in the server, because the server counts its memory.
@@ -101,7 +103,7 @@ impl Buffers {
     }
 }
 
-/// The lists that [`run`] fills.
+/// The lists of [`Buffers`] that [`run`] fills.
 pub(crate) struct Lists<'b> {
     pub(crate) asks: &'b mut Vec<Ask>,
     pub(crate) takes: &'b mut Vec<Target>,
@@ -115,7 +117,7 @@ pub(crate) struct Lists<'b> {
 /// The result of an operation on a cell: the reading, the new cell, and whether it must be written.
 type Decided = (Reading, Option<Cell>, bool);
 
-/// The execution of a command.
+/// The state of the execution of a command.
 pub(crate) struct Step<'a, K> {
     pub(crate) keyspace: &'a mut K,
     pub(crate) creation: Creation,
@@ -172,7 +174,7 @@ pub(crate) fn run(
 }
 
 impl<'a, K: Keyspace> Step<'a, K> {
-    /// Executes a job that consists of one operation.
+    /// Executes a job that consists of the single operation `ask`, and writes its answer.
     fn alone(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let Op::Take { cost, id } = ask.op else {
             return self.job(std::slice::from_ref(ask), now);
@@ -289,7 +291,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Executes a charge or a reservation of a job with several operations.
+    /// Executes one charge or reservation of a job. `is_admitted` is whether all of them fit.
     fn take(
         &mut self,
         ask: &Ask,
@@ -338,7 +340,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    /// Writes the answer to a read of a cell: the cell, if it is valid for the limit.
+    /// Answers a read of a cell: writes the cell at the place, or none if it is not valid.
     fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
         let limit = self.rule(ask);
         let bytes = match &self.open(ask.place)?.stored {
@@ -364,7 +366,8 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Executes one operation. `is_changed` returns from the reading whether the cell changed.
+    /// Executes one operation and returns its reading. `is_changed` receives the reading and
+    /// returns whether the operation changed the cell.
     fn decide(
         &mut self,
         ask: &Ask,
@@ -428,8 +431,8 @@ impl<'a, K: Keyspace> Step<'a, K> {
         &self.rules[ask.rule]
     }
 
-    /// Returns the limit with the reservation terms of the operation, if the operation contains
-    /// such terms.
+    /// Returns the limit with the reservation terms that the operation `ask` contains. Returns
+    /// `Ok(None)` if the operation contains no such terms.
     fn terms_of(&self, ask: &Ask) -> Result<Option<Limit>, CommandError> {
         let limit = self.rule(ask);
         let defaults = || ReservationTerms { max: MAX_WINDOW, ..ReservationTerms::default() };

@@ -1,15 +1,16 @@
-//! The stored value of one subject, in a key of its own or in a table.
+//! The encoding of the state of one subject, in a key of its own or in a table entry.
 //!
-//! The values are those of the Lua step. A fixed window is stored as a decimal integer: the reset
-//! time, followed by six digits of used units. If a fixed window does not fit into such an integer,
-//! it is stored as [`Cell::to_bytes`], and so are the states of the other algorithms. A refund that
-//! must not be repeated is stored as the letter `r`, followed by the time until which it is
-//! remembered. In a table, every fixed window is stored as [`Cell::to_bytes`].
+//! The values in keys equal those of the Lua script in `tollgate-redis`. A fixed window is stored
+//! as a decimal integer: the reset time in ms, followed by six digits of used units. If a fixed
+//! window does not fit into such an integer, it is stored as [`Cell::to_bytes`], and so are the
+//! states of the other algorithms. A refund that must not be repeated is stored as the letter `r`,
+//! followed by the time until which it is remembered. In a table, every fixed window is stored as
+//! [`Cell::to_bytes`].
 
 use tollgate_core::algo::{concurrency, fixed_window};
 use tollgate_core::{Algorithm, Cell, Limit, MAX_EXACT, Timestamp};
 
-/// The stored state of one subject.
+/// The stored state of one subject after it is decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Stored {
     /// No state.
@@ -26,9 +27,9 @@ pub(crate) enum Stored {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Loaded<'v> {
     Missing,
-    /// The value of a key that does not contain a string.
+    /// A value that is not a string.
     Foreign,
-    /// The string in a key that contains one state.
+    /// The string in a key, which contains the state of one subject.
     Key(&'v [u8]),
     /// The value of a table entry, and the slot of the entry in its table.
     Entry(&'v [u8], usize),
@@ -90,8 +91,9 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// Takes the state out of this value, and returns it as a cell for `limit`. A state that is not
-    /// a cell is returned as a cell of another algorithm, which counts as discarded.
+    /// Takes the state out of this value and returns it as a cell, or `None` if there is no state.
+    /// A state that is not a cell is returned as a cell of another algorithm than that of `limit`,
+    /// so it counts as discarded.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {
         match std::mem::take(self) {
             Self::Missing => None,
@@ -100,7 +102,8 @@ impl Stored {
         }
     }
 
-    /// Returns a copy of the state if it is not a cell.
+    /// Returns a copy of the state if it is a remembered refund or a foreign value. Returns `None`
+    /// for a cell and for no state.
     pub(crate) const fn clone_if_foreign(&self) -> Option<Self> {
         match self {
             Self::Refund(until) => Some(Self::Refund(*until)),
@@ -124,7 +127,8 @@ pub(crate) fn of_another_algorithm(limit: &Limit) -> Cell {
     }
 }
 
-/// Decodes a fixed window from its decimal integer.
+/// Decodes a fixed window from its decimal integer. Returns `None` if `bytes` are not such an
+/// integer.
 fn window(bytes: &[u8]) -> Option<Cell> {
     let is_integer = (7..=MAX_DIGITS).contains(&bytes.len())
         && bytes[0] != b'0'
@@ -141,7 +145,7 @@ fn window(bytes: &[u8]) -> Option<Cell> {
     })
 }
 
-/// Returns whether a cell contains nothing. Such a cell need not be stored.
+/// Returns whether a cell contains no blocks, entries or permits. Such a cell need not be stored.
 fn is_blank(cell: &Cell) -> bool {
     match cell {
         Cell::SlidingWindow(state) => state.blocks.is_empty(),

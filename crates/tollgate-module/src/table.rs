@@ -28,7 +28,7 @@ const VALUE_BYTES: usize = 16;
 /// The first byte in the slot of a long value. Its length, first unit and unit count follow.
 const LONG: u8 = 1;
 const FEWEST_SLOTS: usize = 8;
-/// The largest size of a value in bytes.
+/// The largest size in bytes of the value of an entry.
 const MAX_VALUE: usize = 1 << 20;
 
 /// The byte offset, in the header, of the number of used slots.
@@ -37,17 +37,17 @@ const SWEPT: usize = 8;
 const LAST_END: usize = 12;
 const TABLES: usize = 16;
 const SLOTS: usize = 20;
-/// The byte offset of the number of units that the long values occupy.
+/// The byte offset, in the header, of the number of units that long values occupy.
 const TAKEN: usize = 24;
 
 type SlotKey = [u8; KEY_BYTES];
 type Slot = [u8; UNIT_BYTES];
 
-/// The error that the table has no room for an entry.
+/// The error of an operation for which a table has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct NoRoom;
 
-/// The number of slots, and of units for long values, that changes need.
+/// An amount of room in a table: a number of slots, and a number of units for long values.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) slots: usize,
@@ -55,7 +55,7 @@ pub(crate) struct Room {
 }
 
 impl Room {
-    /// Returns the room that `value` needs as a new entry.
+    /// Returns the room that a new entry with `value` needs. An empty `value` needs no room.
     pub(crate) fn of(value: &[u8]) -> Self {
         let units = if is_short(value) { 0 } else { units_of(value.len()) };
         Self { slots: usize::from(!value.is_empty()), units }
@@ -69,7 +69,7 @@ pub(crate) struct Table<B> {
     slots: usize,
 }
 
-/// The length of a long value in bytes, its first unit, and the number of its units.
+/// A long value: its length in bytes, the number of its first unit, and its number of units.
 #[derive(Clone, Copy, Debug)]
 struct Long {
     length: usize,
@@ -77,7 +77,7 @@ struct Long {
     units: usize,
 }
 
-/// Returns the length of a value that begins with `tag`, if such a value fits into a slot.
+/// Returns the length of a value that begins with `tag`, or `None` if it does not fit into a slot.
 const fn short_length(tag: u8) -> Option<usize> {
     match tag {
         b'f' | b't' | b'w' => Some(15),
@@ -107,7 +107,7 @@ fn slot_key(id: Id) -> SlotKey {
     key
 }
 
-/// Returns the key at the start of `bytes` as two numbers. The numbers sort like the keys.
+/// Returns the slot key at the start of `bytes` as two numbers, which sort like the key.
 #[inline]
 fn order(bytes: &[u8]) -> (u64, u32) {
     let (mut first, mut second) = ([0; 8], [0; 4]);
@@ -179,7 +179,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         (self.bytes.as_ref().len() - HEADER_BYTES) / UNIT_BYTES
     }
 
-    /// Returns the number of used slots plus the number of used units.
+    /// Returns the number of used slots plus the number of units that long values occupy.
     pub(crate) fn filled(&self) -> usize {
         self.used().saturating_add(self.header(TAKEN) as usize)
     }
@@ -194,7 +194,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         (self.header(TABLES) as usize).max(1)
     }
 
-    /// Returns the room for a new `value` of `id`. The search begins in the slot `near`.
+    /// Returns the new room that `value` needs in the entry `id`, which is probably in slot `near`.
     pub(crate) fn room_for(&self, near: usize, id: Id, value: &[u8]) -> Room {
         let key = slot_key(id);
         let found = if self.holds(near, &key) { Some(near) } else { self.find(&key).ok() };
@@ -204,15 +204,15 @@ impl<B: AsRef<[u8]>> Table<B> {
         Room { slots: if found.is_some() { 0 } else { slots }, units }
     }
 
-    /// Returns whether the table has the room `more` without a rebuild.
+    /// Returns whether the table has the free room `more`, so it need not be rebuilt.
     pub(crate) fn has_room(&self, more: Room) -> bool {
         let taken = self.header(TAKEN) as usize;
         (more.slots == 0 || (self.used() + more.slots) * 10 <= self.slots * 9)
             && (more.units == 0 || taken + more.units <= self.units() - self.slots)
     }
 
-    /// Returns a table with the room `more` and the entries with ids that `keeps` accepts, except
-    /// those that expired by `now`. Returns [`NoRoom`] if the table needs over [`MAX_UNITS`].
+    /// Returns a new table with the free room `more` and the entries whose ids `keeps` accepts,
+    /// except those that expired by `now` (in s). Fails if it needs more than [`MAX_UNITS`].
     pub(crate) fn rebuilt(
         &self,
         more: Room,
@@ -280,7 +280,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         }
     }
 
-    /// Returns the home slot of a key, in which the search for the key begins.
+    /// Returns the home slot of a key: the slot in which a search for the key begins.
     fn home(&self, key: &[u8]) -> usize {
         let mut head = [0; 4];
         head.copy_from_slice(&key[..4]);
@@ -291,13 +291,13 @@ impl<B: AsRef<[u8]>> Table<B> {
         if at + 1 == self.slots { 0 } else { at + 1 }
     }
 
-    /// Returns the distance of the entry in the slot `at` from its home slot, in slots.
+    /// Returns how many slots the entry in the slot `at` is behind its home slot.
     fn distance(&self, at: usize) -> usize {
         let home = self.home(self.slot(at));
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// Returns the slot of `key`, or otherwise the slot before which `key` belongs, if any.
+    /// Returns the slot of `key`, or as an error the slot at which to insert `key`, if any.
     ///
     /// Home slots are in the order of the keys, so a greater key belongs behind `key`. The
     /// exceptions are entries at the start of the table that have a home slot at its end.
@@ -391,7 +391,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         }
     }
 
-    /// Writes a long value into the units of the entry's previous value, or into new units.
+    /// Writes a long value into the units of the slot `before`, if they suffice, or new ones.
     fn write_long(&mut self, before: Option<usize>, value: &[u8]) -> Result<Long, NoRoom> {
         let (length, units) = (value.len(), units_of(value.len()));
         let known = before.and_then(|at| Long::of(self.slot(at)));
@@ -414,12 +414,12 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         self.set_header(LAST_END, end);
     }
 
-    /// Sets the number of tables.
+    /// Sets the number of tables of the server, which the first table contains.
     pub(crate) fn set_tables(&mut self, tables: usize) {
         self.set_header(TABLES, tables as u32);
     }
 
-    /// Removes the entries that expired before `now` from the next `slots` slots.
+    /// Removes the expired entries in the `slots` slots that follow those of the last sweep.
     pub(crate) fn sweep(&mut self, slots: usize, now: u32) {
         let mut at = self.header(SWEPT) as usize % self.slots;
         for _ in 0..slots {
@@ -449,7 +449,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         slot[KEY_BYTES + 4..].copy_from_slice(value);
     }
 
-    /// Inserts an entry at the slot `at`, where `key` belongs. Moves the later slots by one.
+    /// Inserts an entry at the slot `at`. Moves the entries up to the next empty slot by one.
     fn insert(&mut self, at: usize, key: &SlotKey, end: u32, value: &[u8]) -> Result<(), NoRoom> {
         let mut hole = at;
         let mut steps = 0;

@@ -26,12 +26,13 @@ const HEAD_BYTES: usize = 1 + 3 * NUMBER_BYTES;
 pub(crate) struct Throttle {
     capacity: i64,
     cost: Cost,
-    /// The limit of the bucket, and the first bytes of the key's value. `None` if the capacity is
-    /// zero or less.
+    /// The limit of the token bucket, and the prefix of the key's value that contains the numbers
+    /// of the limit. `None` if the capacity is zero or less.
     bucket: Option<(Limit, Vec<u8>)>,
 }
 
-/// The reply to a command. If the state changed, also the new value with its time to live.
+/// The result of a command: the numbers of its reply, and, if the state changed, the new value of
+/// the key with its time to live.
 #[derive(Debug)]
 pub(crate) struct Throttled {
     pub(crate) answer: [i64; 5],
@@ -61,7 +62,8 @@ impl Throttle {
         Ok(Self { capacity, cost, bucket })
     }
 
-    /// Charges the bucket at `now`. `value` is the stored value of the key.
+    /// Charges the token bucket at `now` and returns the result. `value` is the stored value of the
+    /// key.
     pub(crate) fn charge(&self, value: Option<&[u8]>, now: Timestamp) -> Throttled {
         let Some((limit, head)) = &self.bucket else {
             let is_admitted = self.cost == Cost::PEEK && self.capacity == 0;
@@ -95,8 +97,11 @@ impl Throttle {
     }
 }
 
-/// Returns the limit of the bucket, and the first bytes of the key's value, which contain the
-/// numbers of the command.
+/// Returns the limit of the token bucket, and the prefix of the key's value that contains the
+/// numbers of the limit.
+///
+/// # Errors
+/// The text of the error reply, if a number is out of range.
 fn bucket(capacity: i64, count: i64, period: i64) -> Result<(Limit, Vec<u8>), String> {
     let positive = |what, number| match u64::try_from(number) {
         Ok(number @ 1..=MAX_EXACT) => Ok(number),

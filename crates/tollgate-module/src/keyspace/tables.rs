@@ -1,9 +1,9 @@
-//! The tables of a server.
+//! The tables of a server: how entries are distributed over them, and how they grow. A table is a
+//! string that contains the states of many subjects.
 //!
-//! A server begins with one table, which the command names. As the tables grow, they are divided
+//! A server begins with one table, which every command names. As the tables grow, they are divided
 //! one after another, as in linear hashing. The first table contains the number of tables. The last
-//! bits of an id select the table of its entry. As many bits are used as the number of tables
-//! needs.
+//! bits of an entry's id select its table. As many bits are used as the number of tables needs.
 
 use redis_module::RedisString;
 use redis_module::key::RedisKeyWritable;
@@ -17,22 +17,23 @@ use crate::table::{MAX_UNITS, Room, Table, is_short};
 
 /// The largest number of tables of a server. So many tables hold at most 8 GiB together.
 pub(crate) const MAX_TABLES: usize = 1_024;
-/// If a table grows beyond this size in bytes, the next table in turn is divided.
+/// The size in bytes above which a growing table causes a division. The divided table is not always
+/// the growing one: tables are divided in the order of linear hashing.
 const DIVIDED_BYTES: usize = 4 << 20;
-/// If more units of 32 bytes than this are used in a table, the table gets no new entries.
+/// The number of used units of 32 bytes in a table above which the table gets no new entries.
 const FULL_UNITS: usize = MAX_UNITS / 100 * 80;
-/// A table that has more units of 32 bytes than this is rebuilt when it uses less than a quarter of
-/// them.
+/// The size, in units of 32 bytes, above which a table is rebuilt with fewer units when it uses
+/// less than a quarter of them.
 const SHRINKING_UNITS: usize = 64;
-/// The number of slots in which a write looks for expired entries. For each new entry, a write
-/// looks in [`SWEEP_FOR_EACH`] further slots.
+/// The number of slots that each write checks for expired entries, to remove them. For each new
+/// entry, a write checks [`SWEEP_FOR_EACH`] more slots.
 const SWEEP: usize = 8;
 const SWEEP_FOR_EACH: usize = 2;
 /// The end of the name of the first table. The name of another table ends with the table's number
 /// in place of the `0`.
 const FIRST: &[u8] = b"#0";
 
-/// Returns the number of the table for the entry `id`.
+/// Returns the number of the table that contains the entry `id`, if the server has `tables` tables.
 pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if tables <= 1 {
         return 0;
@@ -43,18 +44,19 @@ pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if table < tables { table } else { bits & (mask >> 1) }
 }
 
-/// Returns the number of tables, which is stored in the table `first`.
+/// Returns the number of tables of the server, which the first table, `first`, contains.
 pub(super) fn tables_of(first: Option<&Table<&[u8]>>) -> usize {
     first.map_or(1, Table::tables).min(MAX_TABLES)
 }
 
-/// Returns the number of the table that is divided next.
+/// Returns the number of the table that is divided next, if the server has `tables` tables.
 const fn next_divided(tables: usize) -> usize {
     tables - (1 << tables.ilog2())
 }
 
 impl ServerKeys<'_> {
-    /// Returns the number of tables.
+    /// Returns the number of tables of the server. Reads the first table if the number is not known
+    /// yet.
     pub(super) fn tables(&mut self) -> Result<usize, CommandError> {
         if self.tables == 0 {
             self.check_first_name()?;
@@ -63,8 +65,8 @@ impl ServerKeys<'_> {
         Ok(self.tables)
     }
 
-    /// Checks that the command names the first table. The names of the other tables follow from
-    /// that name.
+    /// Returns an error unless the first key of the command is the first table. The names of the
+    /// other tables follow from its name.
     pub(super) fn check_first_name(&self) -> Result<(), CommandError> {
         let is_first = self.names.first().is_some_and(|name| name.ends_with(FIRST));
         if is_first { Ok(()) } else { Err(CommandError::Invalid("name of the first table")) }
@@ -91,7 +93,8 @@ impl ServerKeys<'_> {
         self.open_table(table).writable()
     }
 
-    /// Calls `read` with a table, or with `None` if the table is missing.
+    /// Calls `read` with the table with the number `table`, or with `None` if there is no such
+    /// table. Returns what `read` returns.
     pub(super) fn read_table<T>(
         &mut self,
         table: usize,
@@ -106,8 +109,8 @@ impl ServerKeys<'_> {
         })
     }
 
-    /// Returns whether the table for the entry `id` gets no new entries, because it is full and no
-    /// table can be divided any more.
+    /// Returns whether the table that would contain the entry `id` gets no new entries: the table
+    /// is full, and the server already has the largest number of tables.
     pub(super) fn is_table_full(&mut self, id: Id) -> bool {
         let full = self.tables().and_then(|tables| {
             let is_full = |table: Option<&Table<&[u8]>>| {
@@ -118,7 +121,7 @@ impl ServerKeys<'_> {
         full.unwrap_or(false)
     }
 
-    /// Writes the changes of table entries.
+    /// Writes those of `changes` that concern table entries. Returns how they must be replicated.
     ///
     /// # Errors
     /// [`CommandError`] if a table would become too large. In that case nothing is written.
@@ -165,8 +168,7 @@ impl ServerKeys<'_> {
         Ok(plan.repetition)
     }
 
-    /// Sorts the changes. The changes of keys come first. The changes of each table follow, next to
-    /// each other.
+    /// Sorts the changes by table. The changes of keys, which have no table, come first.
     fn sort(&mut self, changes: &mut [Change]) -> Result<(), CommandError> {
         let tables = self.tables()?;
         if !changes.is_sorted_by_key(|change| change.table(tables)) {
@@ -197,8 +199,10 @@ impl ServerKeys<'_> {
         Ok(Plan { grown, is_divided, repetition })
     }
 
-    /// Returns the bytes of a new table with room for the changes. Returns `None` if the present
-    /// table has room and need not be replaced.
+    /// Returns the bytes of a larger or smaller copy of the table with the number `table`, if the
+    /// table has too little room for the changes or far too much. Returns `None` if the table can
+    /// stay. Sets `repetition` to [`Repetition::AtTime`] if the changes need new room, because the
+    /// effect then depends on the clock.
     fn grown(
         &mut self,
         table: usize,
@@ -239,7 +243,8 @@ impl ServerKeys<'_> {
         })?
     }
 
-    /// Divides the next table into two tables.
+    /// Divides the table whose turn it is: moves a part of its entries to a new table, and adds one
+    /// to the number of tables.
     fn divide(&mut self, clock: Timestamp) -> Result<(), CommandError> {
         let (tables, now) = (self.tables, seconds(clock.as_millis()));
         let (old, new) = (next_divided(tables), tables);
@@ -267,7 +272,8 @@ impl ServerKeys<'_> {
         Ok(())
     }
 
-    /// Writes the changed entries of one table. Returns the time in seconds at which the table
+    /// Writes the changed entries of the table with the number `table`. If `grown` is set, it
+    /// replaces the bytes of the table before that. Returns the time in seconds at which the table
     /// expires.
     fn write_table(
         &mut self,
@@ -317,8 +323,9 @@ impl ServerKeys<'_> {
         Ok(end)
     }
 
-    /// Extends the expiry of the first table to at least `last`. The first table must expire last,
-    /// because it contains the number of tables.
+    /// Moves the expiry of the first table to `last` if it is earlier. `last` and `now` are in
+    /// seconds. The first table must not expire before another table, because it contains the
+    /// number of tables.
     fn prolong_first(&mut self, last: u32, now: u32) -> Result<(), CommandError> {
         if self.read_table(0, |table| table.is_some_and(|table| table.last_end() >= last))? {
             return Ok(());
@@ -331,7 +338,7 @@ impl ServerKeys<'_> {
     }
 }
 
-/// The preparation of a write of table entries.
+/// What has to happen to the tables before changed entries are written.
 struct Plan {
     /// The new bytes of the tables that are replaced, by the number of the table.
     grown: Vec<(usize, Vec<u8>)>,
@@ -351,15 +358,14 @@ impl Change {
         }
     }
 
-    /// Returns whether the effect of the change does not depend on the server's clock. That is so
-    /// if the state existed, stays, and keeps its expiry.
+    /// Returns whether the effect of the change does not depend on the server's clock. This is so
+    /// if the place had a state before, still has a state, and its expiry does not move.
     const fn is_independent_of_the_clock(&self) -> bool {
         self.existed && !self.is_end_moved && self.value.start < self.value.end
     }
 }
 
-/// Returns the time from `now` to `end` in milliseconds, but at least 1,000. `now` and `end` are in
-/// seconds.
+/// Returns the milliseconds from `now` to `end`, which are in seconds. Returns at least 1,000.
 fn until(end: u32, now: u32) -> u64 {
     u64::from(end.saturating_sub(now).max(1)) * 1_000
 }

@@ -146,8 +146,8 @@ fn no_bytes_make_it_fail() {
     assert_eq!(Table::<Vec<u8>>::with_room(slots(usize::MAX / 8)).unwrap_err(), NoRoom);
 }
 
-/// The value of a sliding window grows by one block at a time. When it outgrows its units of
-/// memory, it moves to new ones. A rebuild of the table makes the old ones available again.
+/// The value of a sliding window grows by one block at a time. When the value outgrows its units of
+/// memory, it moves to new units. A rebuild of the table makes the old units available again.
 #[test]
 fn a_growing_value_leaves_no_memory_behind() {
     let mut table = Table::<Vec<u8>>::with_room(Room::default()).unwrap();
@@ -165,7 +165,7 @@ fn a_growing_value_leaves_no_memory_behind() {
     }
 }
 
-/// Dividing a table puts each entry into exactly one of the two new tables.
+/// Checks that dividing a table puts each entry into exactly one of the two new tables.
 #[test]
 fn a_rebuild_keeps_what_it_is_asked_to() {
     let mut table = Table::<Vec<u8>>::with_room(Room::default()).unwrap();
