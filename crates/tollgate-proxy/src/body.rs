@@ -25,7 +25,8 @@ pub(crate) use read_ahead::read_json;
 /// pauses.
 #[derive(Debug)]
 pub struct RequestBody {
-    /// `None` if this body is a copy of an empty body.
+    /// The stream from which the rest of the body is read. `None` if this body is a copy of an
+    /// empty body.
     incoming: Option<Incoming>,
     /// The part of the body that was read before the decision on the request. `None` for most
     /// requests, of which nothing is read in advance. The value is boxed, because the body is moved
@@ -41,23 +42,22 @@ pub struct RequestBody {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BodyError {
-    /// No data arrived for too long.
+    /// The client sent no data for too long.
     Stalled {
         /// The length of the pause.
         waited: Duration,
     },
-    /// The data arrived below the least rate.
+    /// The client sent data more slowly than the least rate.
     TooSlow {
         /// The least rate, in bytes per second.
         least: u32,
     },
-    /// Returns a handle to the progress of this body. The task that waits for the response reads
-    /// the progress.
+    /// The body is larger than [`Limits::request_body_bytes`](crate::Limits::request_body_bytes).
     TooLarge {
         /// The limit in bytes.
         limit: u64,
     },
-    /// The connection failed, or the framing was invalid.
+    /// The connection to the client failed, or the framing of the body is invalid.
     Broken(hyper::Error),
 }
 
@@ -81,12 +81,14 @@ impl RequestBody {
         })
     }
 
-    /// Returns the progress of this body, for the task that waits for the response.
+    /// Returns a handle to the progress of this body. The task that waits for the response reads
+    /// the progress.
     pub(crate) fn upload(&self) -> Upload {
         self.upload.clone()
     }
 
-    /// Polls the client's connection for the next frame of the body.
+    /// Polls the client's connection for the next frame of the body, and applies the limits on size
+    /// and rate.
     fn poll_incoming(
         &mut self,
         cx: &mut Context<'_>,
@@ -177,8 +179,8 @@ impl Drop for RequestBody {
     }
 }
 
-/// Returns the violation that the strict reader reported. hyper passes the violation on as a source
-/// of its own error.
+/// Returns the violation of the framing rules that the strict reader detected, if `error` contains
+/// one. hyper reports the violation as a source of its own error.
 fn violation_in(error: &hyper::Error) -> Option<Violation> {
     let mut cause: Option<&(dyn StdError + 'static)> = Some(error);
     while let Some(error) = cause {

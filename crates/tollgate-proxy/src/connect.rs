@@ -18,7 +18,7 @@ use crate::upstream_link::UpstreamIo;
 /// The shortest time between two log lines about failed TLS handshakes.
 const WARN_EVERY: Duration = Duration::from_secs(10);
 
-/// Opens connections to one address of an upstream, each within a time limit.
+/// A connector, which opens connections to one address of an upstream, each within a time limit.
 #[derive(Debug)]
 pub(crate) struct Connector {
     address: SocketAddr,
@@ -27,7 +27,7 @@ pub(crate) struct Connector {
     warned_at: Mutex<Option<Instant>>,
 }
 
-/// The TLS settings of a connection, and the name that the server's certificate must contain.
+/// The TLS settings of a connection, and the name for which the server's certificate must be valid.
 #[derive(Debug)]
 struct TlsName {
     tls: ClientTls,
@@ -43,8 +43,8 @@ impl Connector {
         Self { address, tls, limit, warned_at: Mutex::default() }
     }
 
-    /// Opens a connection. With TLS, the server's certificate is verified before any byte of a
-    /// request is sent.
+    /// Opens a connection to the address. With TLS, the server's certificate is verified before any
+    /// byte of a request is sent.
     pub(crate) async fn connect(&self) -> Result<TokioIo<UpstreamIo>, UpstreamFailure> {
         let connecting = async {
             let stream = TcpStream::connect(self.address)

@@ -24,7 +24,7 @@ impl<T> CountedReads<T> {
         Self { io, bytes: Arc::default() }
     }
 
-    /// Returns the counter.
+    /// Returns the counter of the bytes that were read so far.
     pub(crate) fn bytes(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes)
     }

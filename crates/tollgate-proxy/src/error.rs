@@ -1,6 +1,6 @@
 use std::{fmt, time::Duration};
 
-/// The smallest `limits.response_header_bytes` that the HTTP client supports.
+/// The smallest value of `limits.response_header_bytes`, which the HTTP client (hyper) requires.
 pub(crate) const MIN_RESPONSE_HEADER_BYTES: usize = 8 * 1024;
 
 /// The reason why a proxy did not start, or did not shut down cleanly.
@@ -19,18 +19,18 @@ pub enum Error {
         /// The value that was set.
         given: Duration,
     },
-    /// `limits.response_header_bytes` is below the minimum of an HTTP client.
+    /// `limits.response_header_bytes` is below 8 KiB, the minimum of the HTTP client.
     ResponseHeaderBytes {
         /// The value that was set.
         given: usize,
     },
     /// An upstream has an `https` URL, and `upstream_tls` is not set.
     UpstreamTls,
-    /// Connections were still busy at the end of the drain time and were closed.
+    /// Some connections were still busy at the end of the drain time, and the proxy closed them.
     DrainTimeout {
         /// The number of these connections.
         connections: u32,
-        /// The drain time.
+        /// The length of the drain time.
         waited: Duration,
     },
 }

@@ -13,7 +13,7 @@ use crate::{
 /// The reason why there is no response from the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpstreamFailure {
-    /// The client did not send its request correctly.
+    /// The client did not send the body of its request correctly.
     Client(UploadFault),
     /// The connection to the upstream failed.
     Unreachable,
@@ -30,7 +30,8 @@ pub(crate) enum UpstreamFailure {
 }
 
 impl UpstreamFailure {
-    /// Returns the reason for an attempt to connect that failed with `error`.
+    /// Returns the failure that corresponds to `error`, the error of an attempt to connect to the
+    /// upstream.
     pub(crate) fn to_connect(error: &(dyn StdError + 'static)) -> Self {
         match is_timeout(error) {
             true => Self::ConnectTimeout,
@@ -38,7 +39,8 @@ impl UpstreamFailure {
         }
     }
 
-    /// Returns the reason for an exchange with the upstream that failed with `error`.
+    /// Returns the failure that corresponds to `error`, the error of sending a request to the
+    /// upstream or of receiving its response.
     pub(crate) fn of(error: &hyper::Error) -> Self {
         match error.is_parse() {
             true => Self::InvalidResponse,

@@ -85,7 +85,7 @@ impl Service<Request<RequestBody>> for Forward {
     }
 }
 
-/// The parts of a request that are needed to interpret its response.
+/// The parts of a request that are needed to forward it and to interpret the response.
 struct ForwardContext {
     method: Method,
     session: Option<Session>,
@@ -124,8 +124,9 @@ impl Forward {
         Some((upgrade, hyper::upgrade::on(request), session))
     }
 
-    /// Converts the request for the upstream. The hop-by-hop fields were already replaced before
-    /// the layer decided on the request, so the layer and the upstream see the same fields.
+    /// Converts a request of the client to the request for the upstream. The hop-by-hop fields were
+    /// already replaced before the layer decided on the request, so the layer and the upstream see
+    /// the same fields.
     fn outgoing(&self, request: Request<RequestBody>) -> Request<RequestBody> {
         let (parts, body) = request.into_parts();
         let mut headers = parts.headers;
@@ -212,7 +213,8 @@ impl Forward {
         .await
     }
 
-    /// Converts the response for the client.
+    /// Converts a response of the upstream to the response for the client. Returns a failure if the
+    /// response contradicts itself.
     fn incoming(
         &self,
         mut response: Response<StreamedBody>,
@@ -239,8 +241,9 @@ impl Forward {
         Ok(answer)
     }
 
-    /// Connects the client's connection and the upstream's connection to each other, if the
-    /// upstream accepts the requested protocol.
+    /// If the upstream accepts the requested protocol, starts a task that connects the client's
+    /// connection and the upstream's connection to each other. Returns the 101 response for the
+    /// client.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
@@ -271,7 +274,7 @@ impl Forward {
     }
 }
 
-/// Converts the target to origin form: a path with an optional query, or `*`.
+/// Converts a request target to origin form: a path with an optional query, or `*`.
 fn path_of(target: Uri) -> Uri {
     if target.authority().is_none() {
         return target;
@@ -298,8 +301,9 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// If `content-length` is present, replaces its value by a plain decimal number, which all servers
-/// read in the same way.
+/// Replaces the value of `content-length`, if the field is present, by a plain decimal number,
+/// which all servers read in the same way. `exact` is the length of the body. If it is `None`, the
+/// field is removed.
 fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {
@@ -307,8 +311,8 @@ fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     }
 }
 
-/// Returns the number of bytes that the fields occupy on the wire. The limit on response heads
-/// needs this exact number: the HTTP client itself only limits the size of its read buffer.
+/// Returns the number of bytes of the header fields on the wire. The limit on response heads needs
+/// this exact number, because the HTTP client itself only limits the size of its read buffer.
 fn section_bytes(headers: &HeaderMap) -> usize {
     const AROUND: usize = ": \r\n".len();
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()

@@ -12,7 +12,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const X_FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 const X_FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 
-/// Whether the forwarding fields of a peer are trusted.
+/// Whether the proxy trusts the forwarding fields that a peer sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trust {
     Trusted,
@@ -94,7 +94,7 @@ pub(crate) fn add_forwarding_fields(
     }
 }
 
-/// Adds this proxy to `Via`, with the HTTP version of the received message.
+/// Adds this proxy to the field `Via`, with `received`, the HTTP version of the received message.
 pub(crate) fn add_via(headers: &mut HeaderMap, received: Version) {
     let via = HeaderValue::from_static(match received {
         Version::HTTP_2 => "2 tollgate",

@@ -26,9 +26,9 @@ use crate::settings::{Limits, Settings};
 use crate::upgrade_prep::prepare_upgrade;
 use crate::upload::{Upload, UploadFault};
 
-/// The service for all requests of a connection. It refuses requests that break a rule of the
-/// proxy. It passes all other requests, with the peer's address, to `service`, which contains the
-/// rate limiting layer.
+/// The service for all requests of one client connection. It refuses requests that break a rule of
+/// HTTP or exceed a limit of the proxy. It passes all other requests, with the peer's address, to
+/// `service`, which contains the rate limiting layer.
 #[derive(Debug, Clone)]
 pub(crate) struct Handler<S> {
     pub(crate) service: S,
@@ -46,8 +46,8 @@ pub(crate) struct ClientConnection {
     pub(crate) session: Session,
 }
 
-/// The body of a response, which is either the body that the inner service returned or problem
-/// details of the proxy itself.
+/// The body of a response to the client: either the body that `service` returned, or problem
+/// details that the handler created.
 pub(crate) type HandlerBody<B> = Either<CountedBody<B>, Full<Bytes>>;
 
 impl<S, B> Handler<S>
@@ -55,7 +55,7 @@ where
     S: Service<Request<RequestBody>, Response = Response<B>, Error = Infallible>,
     B: Body<Data = Bytes>,
 {
-    /// Returns the response to a request. The function is a single future, because each nested
+    /// Returns the response to `request`. The function is a single future, because each nested
     /// future would contain the request again.
     pub(crate) async fn answer(
         self,
@@ -106,8 +106,8 @@ where
     }
 }
 
-/// Checks the head of a request before the request is charged or forwarded. If the request is
-/// refused, returns the response as an error.
+/// Refuses a request because of its head, before the request is charged or forwarded. Returns the
+/// response as an error if the request must be refused.
 fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> {
     if request.method() == Method::CONNECT {
         return Err(Violation::Connect.into());
@@ -142,8 +142,8 @@ fn check_sizes<B>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> 
     Ok(())
 }
 
-/// Checks the host that a request names. HTTP/2 clients send the host in `:authority`, in the field
-/// `host`, or the same value in both.
+/// Refuses a request that does not name exactly one valid host. HTTP/2 clients send the host in
+/// `:authority`, in the field `host`, or the same value in both.
 fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     let authority = request.uri().authority().map(|authority| authority.as_str().as_bytes());
     let mut hosts = request.headers().get_all(header::HOST).iter();
@@ -163,8 +163,8 @@ fn check_host<B>(request: &Request<B>) -> Result<(), Problem> {
     }
 }
 
-/// Refuses every `expect` field except `100-continue`. The 100 response is sent when the body is
-/// first polled.
+/// Refuses a request with an `expect` field other than `100-continue`. The 100 response is sent
+/// when the body is first polled.
 fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     let mut expectations = headers.get_all(header::EXPECT).iter();
     match expectations.all(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
@@ -176,7 +176,8 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), Problem> {
     }
 }
 
-/// Returns the reason to close the connection after the response, or `None` if it stays open.
+/// Returns the reason why the connection must be closed after the response, or `None` if the
+/// connection stays open.
 fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Option<CloseReason> {
     if let Some(fault) = upload.fault() {
         // After a request that failed in its body, the start of the next request is unknown.
@@ -192,7 +193,8 @@ fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Op
     (is_refused && session.is_nearly_full()).then_some(CloseReason::Refused)
 }
 
-/// Closes the connection after `answer`, if the HTTP version requires that for `reason`.
+/// Closes the connection for `reason` after the response `answer`, if the HTTP version requires
+/// that.
 fn close_for<B>(
     reason: CloseReason,
     answer: &mut Response<B>,
@@ -211,8 +213,8 @@ fn close_for<B>(
     }
 }
 
-/// Informs HTTP/1 clients that no further request is served on this connection. HTTP/2 uses
-/// `GOAWAY` instead.
+/// Sets `connection: close` in the response, which informs HTTP/1 clients that no further request
+/// is served on this connection. HTTP/2 uses `GOAWAY` instead.
 fn set_connection_close<B>(answer: &mut Response<B>, version: Version) {
     let is_upgraded = answer.status() == StatusCode::SWITCHING_PROTOCOLS;
     if version != Version::HTTP_2 && !is_upgraded {
@@ -233,8 +235,8 @@ fn rejected<B>(
     response.map(Either::Right)
 }
 
-/// A guard that counts a request as in flight from its head to the end of the response's body, also
-/// if the request or the response is aborted.
+/// A guard that counts a request as in flight until it is dropped: from the request's head to the
+/// end of the response's body, also if the request or the response is aborted.
 #[derive(Debug)]
 struct ExchangeGuard(Arc<Conversation>);
 

@@ -18,9 +18,9 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// The fields that are kept even if `Connection` nominates them. Without `host`, `content-length`
-/// or `cookie`, the message would have another meaning. Without `expect`, the proxy would ask the
-/// client for the body too early.
+/// The fields that are kept even if `Connection` nominates them as hop-by-hop. Without `host`,
+/// `content-length` or `cookie`, the message would have another meaning. Without `expect`, the
+/// proxy would ask the client for the body too early.
 const END_TO_END: [HeaderName; 4] =
     [header::HOST, header::CONTENT_LENGTH, header::COOKIE, header::EXPECT];
 
@@ -80,7 +80,7 @@ pub(crate) fn strip(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether any field is hop-by-hop. Nearly no message has such a field, and a single pass
+/// Returns whether a message has hop-by-hop fields. Nearly no message has them, and a single pass
 /// over the fields is faster than a look-up of each hop-by-hop name.
 pub(crate) fn has_connection_fields(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| HOP_BY_HOP.contains(name))
@@ -113,23 +113,26 @@ pub(crate) fn strip_trailers(trailers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether the sender of these fields accepts trailers.
+/// Returns whether the sender of a request with these fields accepts trailers in the response.
 pub(crate) fn accepts_trailers(headers: &HeaderMap) -> bool {
     tokens(headers, &header::TE).any(|token| token.eq_ignore_ascii_case("trailers"))
 }
 
-/// Sets the field `te: trailers`, which informs the upstream that the proxy accepts trailers.
+/// Sets the fields `te: trailers` and `connection: te`, which inform the upstream that the proxy
+/// accepts trailers.
 pub(crate) fn request_trailers(headers: &mut HeaderMap) {
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     headers.insert(header::CONNECTION, HeaderValue::from_static("te"));
 }
 
-/// Returns whether `Connection` nominates `option`.
+/// Returns whether the field `Connection` nominates `option`, such as the name of a hop-by-hop
+/// field.
 pub(crate) fn nominates(headers: &HeaderMap, option: &str) -> bool {
     tokens(headers, &header::CONNECTION).any(|token| token.eq_ignore_ascii_case(option))
 }
 
-/// Returns the members of a list field from all its lines. Lines that are not ASCII are skipped.
+/// Returns the members of the list field `name` from all its lines. Lines that are not ASCII are
+/// skipped.
 fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
     headers
         .get_all(name)

@@ -5,11 +5,11 @@ use std::sync::{
     atomic::{AtomicU32, Ordering},
 };
 
-/// The number of requests in flight to an address.
+/// A counter of the requests in flight to one address.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight(Arc<AtomicU32>);
 
-/// A request in flight. The request is counted until this value is dropped.
+/// A guard of one request in flight. The request is counted until the guard is dropped.
 #[derive(Debug)]
 pub(crate) struct InFlightGuard(Arc<AtomicU32>);
 

@@ -10,8 +10,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 /// The longest body that is buffered, in bytes.
 pub(crate) const MAX_READ_AHEAD: usize = 256 * 1024;
 
-/// The most bytes of all buffered bodies together. A body that would exceed this total is not
-/// buffered.
+/// The largest number of bytes in all buffered bodies together. A body that would exceed this total
+/// is not buffered.
 pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 
 /// Whether the proxy reads JSON request bodies before the requests pass through the layer. A body
@@ -39,12 +39,12 @@ pub(crate) struct ReadAheadPermit {
 }
 
 impl JsonBodyBuffering {
-    /// Enables buffering.
+    /// Enables buffering for all later requests.
     pub fn enable(&self) {
         self.0.is_enabled.store(true, Ordering::Relaxed);
     }
 
-    /// Disables buffering.
+    /// Disables buffering for all later requests.
     pub fn disable(&self) {
         self.0.is_enabled.store(false, Ordering::Relaxed);
     }
@@ -53,7 +53,8 @@ impl JsonBodyBuffering {
         self.0.is_enabled.load(Ordering::Relaxed)
     }
 
-    /// Reserves memory for a body of at most `bytes`, if there is enough.
+    /// Reserves memory for a body of at most `bytes`. Returns `None` if the remaining memory is not
+    /// enough.
     pub(crate) fn acquire(&self, bytes: usize) -> Option<ReadAheadPermit> {
         let bytes = u32::try_from(bytes).ok()?;
         let permit = Arc::clone(&self.0.room).try_acquire_many_owned(bytes).ok()?;

@@ -43,7 +43,8 @@ struct IdleLinks {
     sweeping: Option<SweepTask>,
 }
 
-/// A marker for a running task that closes idle connections until the pool is empty.
+/// The marker that a sweep task runs: a task that closes idle connections until the pool is empty.
+/// At most one sweep task runs.
 #[derive(Debug)]
 struct SweepTask;
 
@@ -53,7 +54,7 @@ struct IdleLink {
     since: Instant,
 }
 
-/// The connections that a request may use.
+/// Which connections of a pool a request may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
     /// An idle connection, or a new connection if none is idle.
@@ -122,7 +123,8 @@ impl From<UpstreamFailure> for Unanswered {
     }
 }
 
-/// Returns a copy of a request if the request is idempotent and has no body, otherwise `None`.
+/// Returns a copy of a request if it could be sent a second time, because it is idempotent and has
+/// no body. Returns `None` for other requests.
 fn copy(request: &Request<RequestBody>) -> Option<Request<RequestBody>> {
     if !request.method().is_idempotent() {
         return None;
@@ -150,9 +152,9 @@ impl Pool {
         }
     }
 
-    /// Sends `outgoing`, over an idle connection if `links` allows one. The request is sent at most
-    /// once: it moves on to the next connection only if a connection was closed before any byte of
-    /// the request was sent.
+    /// Sends `outgoing` over an idle connection if `links` allows one, otherwise over a new
+    /// connection, and returns the response. The request is sent at most once: it is sent over a
+    /// second connection only if the first was closed before any byte of the request was sent.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         outgoing: &mut Outgoing,
@@ -233,8 +235,8 @@ impl Pool {
         (since.elapsed() < self.longest).then_some(link)
     }
 
-    /// Returns a connection to the pool, once its request is sent completely. The caller must have
-    /// read the response to its end.
+    /// Puts a connection back into the pool as soon as its request is sent completely. The caller
+    /// must have read the response to its end.
     pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
         if link.is_ready() {
             self.keep(link);
@@ -262,7 +264,8 @@ impl Pool {
     }
 
     /// Closes the connections that were idle for too long, and removes those that are closed.
-    /// Returns the marker of the sweep task if any connections are left.
+    /// Returns the marker of the sweep task if any connections are left, and `None` if the sweep
+    /// task must end.
     fn sweep(&self, cx: &mut Context<'_>) -> Option<SweepTask> {
         let mut idle_links = self.idle_links.lock();
         let is_closed = |idle: &mut IdleLink| {

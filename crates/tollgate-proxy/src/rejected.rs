@@ -14,7 +14,7 @@ pub struct Rejected {
     pub peer: SocketAddr,
     /// The status of the response.
     pub status: StatusCode,
-    /// The reason, as one sentence.
+    /// The reason of the rejection, as one sentence.
     pub detail: &'static str,
 }
 
@@ -24,7 +24,7 @@ pub struct Rejected {
 pub struct OnRejected(Option<Arc<dyn Fn(Rejected) + Send + Sync>>);
 
 impl OnRejected {
-    /// Calls `function`.
+    /// Creates an `OnRejected` that calls `function`.
     pub fn new(function: impl Fn(Rejected) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(function)))
     }

@@ -15,7 +15,7 @@ use arc_swap::{ArcSwap, Guard};
 pub struct RequestFields(Arc<ArcSwap<BTreeSet<Box<str>>>>);
 
 impl RequestFields {
-    /// Replaces the names.
+    /// Replaces the names of the fields.
     pub fn set(&self, names: BTreeSet<Box<str>>) {
         self.0.store(Arc::new(names));
     }

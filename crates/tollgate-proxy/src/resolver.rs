@@ -12,7 +12,7 @@ const MAX_ADDRESSES: usize = 64;
 type Found = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send>>;
 type LookUp = dyn Fn(&str, u16) -> Found + Send + Sync;
 
-/// Looks up the host names of upstreams. The default is the system's resolver.
+/// Looks up the addresses of the host names of upstreams. The default is the system's resolver.
 ///
 /// While requests use a name, the name is looked up again after 10 seconds, or after one second if
 /// one of its addresses could not be reached. At most 64 addresses of a name are used. A lookup
@@ -47,7 +47,7 @@ impl Resolver {
         Self(Some(Arc::new(move |host, port| Box::pin(look_up(host, port)))))
     }
 
-    /// Returns the addresses of `upstream`, sorted.
+    /// Returns the sorted addresses of `upstream`. Fails if the lookup takes longer than `limit`.
     pub(crate) async fn resolve(
         &self,
         upstream: &Upstream,

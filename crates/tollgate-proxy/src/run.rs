@@ -35,25 +35,26 @@ use crate::handler::{ClientConnection, Handler};
 use crate::session::Session;
 use crate::settings::{Limits, Settings};
 
-/// The most response bytes of a client connection that the kernel buffers. Without this bound the
-/// kernel would buffer megabytes, and the proxy could not distinguish a client that reads slowly
-/// from a client that does not read.
+/// The largest number of response bytes that the kernel buffers for a client connection. Without
+/// this bound the kernel would buffer megabytes, and the proxy could not distinguish a client that
+/// reads slowly from a client that does not read.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 64 * 1_024;
 
-/// How long a client may still send a request after the proxy started to drain. Such a request may
-/// already be in transit, and an immediate close would lose it. Its response contains `connection:
-/// close`.
+/// The time after the start of the drain in which an idle client may still send a request. Such a
+/// request may already be in transit, and an immediate close would lose it. Its response contains
+/// `connection: close`.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// The longest time from the end of a connection's last request until the connection is closed.
 const GOODBYE: Duration = Duration::from_secs(5);
-/// The longest time for closing an idle connection that makes room for a new one.
+/// The longest time for closing an idle client connection to make room for a new one.
 const SHORT_GOODBYE: Duration = Duration::from_millis(100);
 /// The size of hyper's buffer for a request head. The strict reader has already limited the size of
 /// the head, so this buffer only has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// The request bytes that one HTTP/2 stream may send before the upstream has accepted them. The
-/// constant below is the limit for all streams of a connection together.
+/// The number of request bytes that one HTTP/2 stream may send before the upstream has accepted
+/// them. [`HTTP2_CONNECTION_WINDOW_BYTES`] is the same limit for all streams of a connection
+/// together.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 
@@ -110,8 +111,8 @@ where
     drain(&settings, &connections, &phase).await
 }
 
-/// Returns the limits on client connections. The limit for each address does not apply to trusted
-/// proxies.
+/// Returns the limits on client connections as [`ConnectionRules`]. The limit for each address does
+/// not apply to the addresses of trusted proxies.
 fn rules(settings: &Settings) -> ConnectionRules {
     let trusted_proxies = settings.trusted_proxies.clone();
     ConnectionRules {
@@ -124,15 +125,16 @@ fn rules(settings: &Settings) -> ConnectionRules {
     }
 }
 
-/// Sets socket options. Errors are ignored, because an error means that the connection is already
-/// closed, which the code that serves the connection detects.
+/// Sets the socket options of a client connection. Errors are ignored, because an error means that
+/// the connection is already closed, which the code that serves the connection detects.
 fn prepare(stream: &TcpStream) {
     let _ = stream.set_nodelay(true);
     #[cfg(target_os = "linux")]
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
-/// Waits until every connection is closed.
+/// Waits until every client connection is closed, at most for `timeouts.drain`. Returns an error if
+/// connections are still open then.
 async fn drain(
     settings: &Settings,
     connections: &Connections<Conversation, ConnectionMetrics>,
@@ -229,8 +231,9 @@ async fn serve<S, B>(
     }
 }
 
-/// Completes the TLS handshake, if clients use TLS. Returns `None` if the handshake failed or took
-/// too long, or if the connection was asked to close.
+/// Completes the TLS handshake of a client connection, or returns `stream` unchanged if clients
+/// connect without TLS. Returns `None` if the handshake failed or took too long, or if the
+/// connection was asked to close.
 async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) -> Option<Stream> {
     let Some(tls) = settings.tls.clone() else { return Some(Stream::Tcp(stream)) };
     let accepted = Accepted { stream: Stream::Tcp(stream), peer: None, tls: Some(tls) };

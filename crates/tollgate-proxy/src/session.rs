@@ -7,10 +7,12 @@ use tollgate_http::{
 
 use crate::forwarded::{PeerName, Scheme};
 
-/// The entry of a client connection in the registry of the proxy.
+/// The entry of a client connection in [`Connections`](tollgate_http::Connections), the registry of
+/// all client connections of the proxy.
 pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
 
-/// A client connection in the registry of the proxy. Every task of the connection has a clone. The
+/// A handle to a client connection, which is registered in
+/// [`Connections`](tollgate_http::Connections). Every task of the connection has a clone. The
 /// connection leaves the registry when the last clone is dropped.
 #[derive(Debug, Clone)]
 pub(crate) struct Session(Arc<Held>);
@@ -20,7 +22,7 @@ struct Held {
     shutdown: Shutdown,
     peer: PeerName,
     slot: Slot,
-    /// The timer of the last response, which the next response uses again.
+    /// The timer of the connection's last response. The next response reuses it.
     timer: Mutex<MovingTimer>,
 }
 
@@ -40,22 +42,23 @@ impl Session {
         self.0.slot.connection()
     }
 
-    /// Returns whether nearly all connections of the proxy are in use.
+    /// Returns whether the number of client connections is close to its limit.
     pub(crate) fn is_nearly_full(&self) -> bool {
         self.0.slot.is_nearly_full()
     }
 
-    /// Counts an event that does not close this connection.
+    /// Counts `reason` in the metrics of connections, although this connection stays open.
     pub(crate) fn count(&self, reason: CloseReason) {
         self.0.slot.observer().count(reason, self.0.slot.peer());
     }
 
-    /// Takes the timer of the connection's last response, or a new one.
+    /// Removes and returns the timer of the connection's last response, or returns a new timer if
+    /// there is none.
     pub(crate) fn take_timer(&self) -> MovingTimer {
         std::mem::take(&mut self.0.timer.lock())
     }
 
-    /// Keeps a timer for the next response.
+    /// Keeps `timer`, so that the next response of the connection reuses it.
     pub(crate) fn keep_timer(&self, timer: MovingTimer) {
         *self.0.timer.lock() = timer;
     }
@@ -65,8 +68,8 @@ impl Session {
         self.0.shutdown.phase() > Phase::Serving
     }
 
-    /// Waits until the proxy has reached `phase`. If the proxy no longer exists, the phase counts
-    /// as `Cut`.
+    /// Waits until the proxy has reached the shutdown phase `phase`. If the proxy no longer exists,
+    /// every phase up to `Cut` counts as reached.
     pub(crate) async fn reached(&self, phase: Phase) {
         self.0.shutdown.clone().reached(phase).await;
     }

@@ -20,12 +20,13 @@ use crate::upstreams::Upstreams;
 pub struct Settings {
     /// The servers that requests are forwarded to.
     pub upstreams: Upstreams,
-    /// Looks up the host names of upstreams.
+    /// The resolver that looks up the host names of upstreams.
     pub resolver: Resolver,
     /// The TLS settings of connections to `https` upstreams: trusted authorities and a client
     /// certificate.
     pub upstream_tls: Option<ClientTls>,
-    /// The state of the upstreams. Keep a clone to read the state while the proxy runs.
+    /// The state of the upstreams, such as failures and requests in flight. Keep a clone to read
+    /// the state while the proxy runs.
     pub upstream_metrics: UpstreamMetrics,
     /// The proxy's certificate for TLS connections of clients. By default clients connect without
     /// TLS.
@@ -43,13 +44,13 @@ pub struct Settings {
     /// plain request. Do not add `h2c`, because the requests on an upgraded h2c connection would
     /// bypass the limits. The default is `websocket`.
     pub upgrades: Vec<String>,
-    /// Whether JSON bodies are read for the layer before the layer sees their requests.
+    /// Whether the proxy reads JSON request bodies before the layer decides on their requests.
     pub json_bodies: JsonBodyBuffering,
     /// A function that is called for every request that is rejected before it reaches the layer.
     pub on_rejected: OnRejected,
-    /// Counts client connections. Keep a clone to read the counters while the proxy runs.
+    /// The counters of client connections. Keep a clone to read them while the proxy runs.
     pub connection_metrics: ConnectionMetrics,
-    /// The time limits.
+    /// The time limits of the proxy, such as the longest wait for a response.
     pub timeouts: Timeouts,
     /// The limits on sizes and counts.
     pub limits: Limits,
@@ -98,7 +99,7 @@ pub struct Timeouts {
     /// response (at most 16 KiB) within this time, even if its flow-control window has no room for
     /// the piece. If the client does not, the stream is reset. Default: 60 s.
     pub write_idle: Duration,
-    /// The time for which a client may transfer less than
+    /// The time for which a client may transfer fewer bytes than
     /// [`least_bytes_per_second`](Limits::least_bytes_per_second) requires. Default: 10 s.
     pub least_rate_grace: Duration,
     /// The time for which a connection may be without a request, after which the connection is
@@ -183,12 +184,13 @@ impl Settings {
         }
     }
 
-    /// Returns the least rate at which clients must send and read.
+    /// Returns the least rate at which clients must send and read, with the time for which they may
+    /// fall below it.
     pub(crate) fn least_rate(&self) -> RateTerms {
         RateTerms::new(self.limits.least_bytes_per_second, self.timeouts.least_rate_grace)
     }
 
-    /// Checks that the settings are valid.
+    /// Returns an error if a setting is not valid.
     pub(crate) fn check(&self) -> Result<(), Error> {
         let limits = &self.limits;
         let sizes = [
@@ -232,8 +234,7 @@ impl Settings {
 }
 
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
-/// The longest time limit that is accepted. The sum of this limit and a point in time cannot
-/// overflow.
+/// The longest accepted timeout: a year. The sum of this time and a point in time cannot overflow.
 const LONGEST_WAIT: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Default for Timeouts {

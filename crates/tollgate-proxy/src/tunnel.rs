@@ -19,8 +19,9 @@ use tollgate_http::Phase;
 
 use crate::session::Session;
 
-/// Copies bytes between the two ends of an upgraded exchange until one end closes, no end sends for
-/// the time `idle`, or the proxy shuts down.
+/// Copies bytes in both directions between the client and the upstream of an upgraded connection,
+/// until one of the two closes its end, no byte is transferred for the time `idle`, or the proxy
+/// shuts down.
 ///
 /// The client's end opens after the 101 response is sent. Bytes that the client sent before the 101
 /// response wait until its end opens.
@@ -51,7 +52,7 @@ pub(crate) async fn splice(
     }
 }
 
-/// Waits until the counter `moves` has not changed for the time `period`.
+/// Waits until `moves`, a counter of reads and writes, has not changed for the time `period`.
 async fn idle_for(moves: &AtomicU64, period: Duration) {
     let mut before = moves.load(Ordering::Relaxed);
     loop {

@@ -2,7 +2,7 @@ use http::{HeaderMap, HeaderValue, Request, Version, header};
 
 use crate::hop;
 
-/// The protocol to which a request asks to upgrade.
+/// The name of the protocol to which a request asks to upgrade its connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Upgrade(HeaderValue);
 
@@ -22,14 +22,14 @@ impl Upgrade {
         (known && hop::nominates(headers, "upgrade")).then(|| Self(protocol.clone()))
     }
 
-    /// Returns whether the head of a 101 response accepts this protocol.
+    /// Returns whether a 101 response with these `headers` accepts this protocol.
     pub(crate) fn is_accepted(&self, headers: &HeaderMap) -> bool {
         only_protocol(headers)
             .is_some_and(|protocol| protocol.as_bytes().eq_ignore_ascii_case(self.0.as_bytes()))
     }
 
-    /// Writes the header fields with which a request asks for the protocol, or a response accepts
-    /// it.
+    /// Adds the header fields with which a request asks for this protocol, or with which a response
+    /// accepts it.
     pub(crate) fn write(&self, headers: &mut HeaderMap) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
         headers.insert(header::UPGRADE, self.0.clone());

@@ -11,8 +11,8 @@ use std::{
 use tokio::time::Instant;
 use tollgate_http::{CloseReason, Violation};
 
-/// The progress of one request body. The body records the progress, and the task that waits for the
-/// response reads it.
+/// A handle to the progress of one request body. The body records the progress, and the task that
+/// waits for the response reads it.
 #[derive(Debug, Clone)]
 pub(crate) struct Upload(Arc<Shared>);
 
@@ -21,11 +21,11 @@ pub(crate) struct Upload(Arc<Shared>);
 pub(crate) enum UploadFault {
     /// The body is larger than the limit.
     TooLarge,
-    /// No data arrived for too long.
+    /// The client sent no data for too long.
     Stalled,
-    /// The data arrived below the least rate.
+    /// The client sent data more slowly than the least rate.
     TooSlow,
-    /// The framing is invalid.
+    /// The framing of the body is invalid.
     Malformed(Violation),
     /// The client disconnected, or sent less than it announced.
     Broken,
@@ -44,7 +44,7 @@ impl From<UploadFault> for CloseReason {
 #[derive(Debug)]
 struct Shared {
     began: Instant,
-    /// The time of the last progress, in milliseconds since `began`.
+    /// The time at which a part of the body was last forwarded, in milliseconds since `began`.
     last_progress: AtomicU64,
     fault: OnceLock<UploadFault>,
     ended: AtomicBool,
@@ -67,7 +67,7 @@ impl Upload {
         }))
     }
 
-    /// Records that a part of the body was forwarded.
+    /// Records that a part of the body was forwarded now.
     pub(crate) fn progress(&self) {
         self.0.waits_for_client.store(false, Ordering::Release);
         let elapsed = u64::try_from(self.0.began.elapsed().as_millis()).unwrap_or(u64::MAX);
@@ -80,7 +80,8 @@ impl Upload {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
     }
 
-    /// Records that no further bytes of the body will be forwarded.
+    /// Records that no further bytes of the body will be forwarded, because the body has ended or
+    /// was dropped.
     pub(crate) fn end(&self) {
         self.0.ended.store(true, Ordering::Release);
     }
@@ -112,13 +113,13 @@ impl Upload {
         self.is_under_way() && self.0.waits_for_client.load(Ordering::Acquire)
     }
 
-    /// Records that the request is forwarded to the upstream.
+    /// Records that the request reached the forwarding service, and was not answered by a layer.
     pub(crate) fn forward(&self) {
         self.0.forwarded.store(true, Ordering::Release);
     }
 
-    /// Returns whether the request was forwarded to the upstream. If it was not, a layer answered
-    /// it.
+    /// Returns whether the request reached the forwarding service. If not, a layer answered the
+    /// request.
     pub(crate) fn was_forwarded(&self) -> bool {
         self.0.forwarded.load(Ordering::Acquire)
     }

@@ -27,8 +27,8 @@ enum UpstreamScheme {
     Https,
 }
 
-/// The reason why a URL is not a valid upstream. Each message contains the value and a valid
-/// example.
+/// The reason why a URL is not a valid upstream. Each message contains a valid example, and also
+/// the given URL, except in the case of [`UserInfo`](Self::UserInfo).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UpstreamError {
@@ -39,20 +39,20 @@ pub enum UpstreamError {
     },
     /// The scheme of the URL is neither `http` nor `https`.
     Scheme {
-        /// The URL.
+        /// The URL that was given.
         given: String,
     },
     /// The URL has a path or a query. Requests keep their own path and query.
     PathOrQuery {
-        /// The URL.
+        /// The URL that was given.
         given: String,
     },
-    /// The URL has user information.
+    /// The URL has user information, such as a password. The message does not repeat the URL.
     UserInfo,
 }
 
 impl Upstream {
-    /// Returns the host with its optional port.
+    /// Returns the host of the URL, with the port if the URL has one.
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
     }

@@ -28,7 +28,7 @@ use crate::{body::RequestBody, counted_reads::CountedReads};
 /// drives the connection, which saves two task switches and two channel wake-ups for each request.
 pub(crate) struct UpstreamLink {
     sender: SendRequest<RequestBody>,
-    /// `None` once the connection is closed.
+    /// The connection to the upstream, or `None` after it is closed.
     connection: Option<UpstreamConnection>,
     /// The number of bytes that the upstream has sent on the connection. `reads_before` is this
     /// number at the start of the last request.
@@ -41,7 +41,7 @@ pub(crate) type UpstreamIo = CountedReads<Stream>;
 
 pub(crate) type UpstreamConnection = Connection<TokioIo<UpstreamIo>, RequestBody>;
 
-/// The error of a request without a response. The error contains the request, if no byte of the
+/// The error of a request that received no response. It contains the request, if no byte of the
 /// request was sent.
 pub(crate) type SendError = TrySendError<Request<RequestBody>>;
 
@@ -56,13 +56,13 @@ impl UpstreamLink {
         Self { sender, connection: Some(connection), reads, reads_before: 0 }
     }
 
-    /// Returns whether no byte has arrived since the start of the last request.
+    /// Returns whether the upstream has sent no byte since the start of the last request.
     pub(crate) fn is_silent(&self) -> bool {
         self.reads.load(Ordering::Relaxed) == self.reads_before
     }
 
-    /// Sends `request`. The returned future waits for the head of the response. If the future is
-    /// dropped, the link can no longer be used.
+    /// Sends `request`. The future returns the head of the response. If the future is dropped before
+    /// it ends, the link can no longer be used.
     ///
     /// The function is not `async`, because the future of an `async` function would contain the
     /// request.
@@ -82,7 +82,7 @@ impl UpstreamLink {
         }
     }
 
-    /// Reads and writes as much as is possible now.
+    /// Reads and writes on the connection as much as is possible without waiting.
     pub(crate) fn drive(&mut self, cx: &mut Context<'_>) {
         if let Some(connection) = &mut self.connection
             && Pin::new(connection).poll(cx).is_ready()
@@ -102,7 +102,7 @@ impl UpstreamLink {
         self.connection.is_none()
     }
 
-    /// Drives the connection until it can accept the next request or is closed.
+    /// Reads and writes on the connection until it can accept the next request or is closed.
     pub(crate) fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.drive(cx);
         match self.is_closed() {

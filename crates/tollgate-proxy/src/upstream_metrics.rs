@@ -29,7 +29,7 @@ struct Shared {
     closed: AtomicU64,
 }
 
-/// The addresses of a group of servers that serve the same requests.
+/// A group of servers that serve the same requests, whose addresses are reported in metrics.
 pub(crate) trait Addresses: Send + Sync {
     /// Returns the state of each address at `now`.
     fn statuses(&self, now: Instant) -> Vec<UpstreamStatus>;
@@ -44,9 +44,9 @@ pub struct UpstreamStatus {
     pub address: SocketAddr,
     /// The number of requests in flight: requests without a complete response.
     pub in_flight: u32,
-    /// The number of requests that were sent to the address.
+    /// The number of requests that were sent to the address so far.
     pub requests: u64,
-    /// The number of failures. A failure is an address that could not be reached, a missing
+    /// The number of failures so far. A failure is an address that could not be reached, a missing
     /// response, or a response with 502, 503 or 504.
     pub failures: u64,
     /// Whether the address receives no requests at present, because it failed several times in a
@@ -54,7 +54,8 @@ pub struct UpstreamStatus {
     pub is_set_aside: bool,
 }
 
-/// The number of requests that were sent to an upstream a second time, for each reason.
+/// The number of requests that were sent a second time to an upstream, counted separately for each
+/// reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounts {
     /// The number of requests that were sent to another address, because the first address could
@@ -73,7 +74,7 @@ pub(crate) enum Retry {
 }
 
 impl UpstreamMetrics {
-    /// Returns the state of all addresses.
+    /// Returns the state of every address of every upstream.
     #[must_use]
     pub fn addresses(&self) -> Vec<UpstreamStatus> {
         let now = Instant::now();
@@ -81,7 +82,7 @@ impl UpstreamMetrics {
         groups.iter().flat_map(|group| group.statuses(now)).collect()
     }
 
-    /// Returns how many requests were sent again.
+    /// Returns how many requests were sent again, for each reason.
     #[must_use]
     pub fn retries(&self) -> RetryCounts {
         RetryCounts {

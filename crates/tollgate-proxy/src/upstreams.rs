@@ -4,9 +4,10 @@ use std::{error::Error as StdError, fmt, str::FromStr};
 
 use crate::upstream::{Upstream, UpstreamError};
 
-/// The most routes of a proxy.
+/// The largest number of routes of a proxy.
 pub const MAX_ROUTES: usize = 256;
-/// The most upstreams of a route, and also the most upstreams for requests without a route.
+/// The largest number of upstreams of one route, and also of upstreams for requests without a
+/// route.
 pub const MAX_UPSTREAMS: usize = 64;
 
 /// The servers behind a proxy: one or several for each route, and one or several for all other
@@ -27,8 +28,9 @@ pub struct Upstreams {
     routes: Vec<(RouteMatch, Vec<Upstream>)>,
 }
 
-/// A server for the requests whose path begins with a prefix, as `PREFIX=URL` or `HOST/PREFIX=URL`,
-/// or for the requests that a rule of the policy matches, as `rule:NAME=URL`.
+/// A route: a server, and the requests that are forwarded to it. A route is parsed from
+/// `PREFIX=URL` or `HOST/PREFIX=URL`, for requests with a path that begins with the prefix, or from
+/// `rule:NAME=URL`, for requests that a rule of the policy matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     requests: RouteMatch,
@@ -39,11 +41,11 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RouteMatch {
     Prefix(RoutePrefix),
-    /// The requests that the rule with this name matches.
+    /// The requests that the rule of the policy with this name matches.
     Rule(Box<str>),
 }
 
-/// A host and the start of a path.
+/// A host and the start of a path, which select the requests of a route.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RoutePrefix {
     /// The host in lower case, or `None` for any host.
@@ -70,7 +72,7 @@ pub enum RouteError {
     TooMany {
         /// `routes` or `upstreams`.
         what: &'static str,
-        /// The limit.
+        /// The largest number that is allowed.
         most: usize,
     },
 }
@@ -159,8 +161,8 @@ impl fmt::Display for Upstreams {
 }
 
 impl RoutePrefix {
-    /// Returns whether a request for `path` at `host`, which may have a port, belongs to the route.
-    /// The prefix consists of whole segments: `/api` does not match `/apis`.
+    /// Returns whether a request for `path` at `host` belongs to the route. `host` may have a port.
+    /// The prefix matches only whole segments: `/api` does not match `/apis`.
     pub(crate) fn matches(&self, host: &[u8], path: &str) -> bool {
         let is_host = self.host.as_ref().is_none_or(|own| {
             let (named, port) = host.split_at(own.len().min(host.len()));

@@ -20,7 +20,7 @@ use crate::settings::Settings;
 use crate::upstream::Upstream;
 use crate::upstream_metrics::UpstreamStatus;
 
-/// One address of an upstream.
+/// One address of an upstream, with the pool of its connections, its load and its health.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(super) upstream: Upstream,
@@ -50,12 +50,12 @@ impl Endpoint {
         self.health.is_in_use(now)
     }
 
-    /// Counts a request that is sent to the address.
+    /// Adds one to the number of requests that were sent to the address.
     pub(super) fn begin(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Records that the address responded.
+    /// Records that the address responded, so its earlier failures no longer count.
     pub(super) fn succeed(&self) {
         if self.health.succeed() {
             let (upstream, address) = (&self.upstream, self.address);
@@ -63,8 +63,8 @@ impl Endpoint {
         }
     }
 
-    /// Records a failure. After several failures in a row, the address receives no requests for a
-    /// while, if `may_pause` is true.
+    /// Records a failure of the address. After several failures in a row, the address is set aside:
+    /// it receives no requests for a while. If `may_pause` is false, it is not set aside.
     pub(super) fn fail(&self, may_pause: bool) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if let Some(pause) = self.health.fail(Instant::now(), may_pause) {

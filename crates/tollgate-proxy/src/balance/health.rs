@@ -9,11 +9,11 @@ use std::{
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The number of consecutive failures after which an address is set aside: it receives no requests
-/// for a while.
+/// The number of failures in a row after which an address is set aside. An address that is set
+/// aside receives no requests for a while.
 pub(crate) const FAILURES: u32 = 3;
-/// The first time for which an address is set aside. Each further pause is twice as long as the
-/// pause before.
+/// The time for which an address is set aside the first time. Each further pause is twice as long
+/// as the pause before.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest time for which an address is set aside.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -23,10 +23,12 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub(crate) struct Health {
     began: Instant,
-    /// The end of the pause, in milliseconds since `began`. 0 if the address was not set aside.
+    /// The end of the last pause, in milliseconds since `began`. 0 if the address was not set aside
+    /// since it last responded.
     until: AtomicU64,
     state: Mutex<State>,
-    /// Whether `state` differs from the state of an address that never failed.
+    /// 1 if the address failed since it last responded, otherwise 0. With 0, a response need not
+    /// lock `state`.
     is_marked: AtomicU64,
 }
 
@@ -42,14 +44,15 @@ impl Health {
         Self { began: now, until, state: Mutex::default(), is_marked }
     }
 
-    /// Returns whether the address is in use at `now`, that is, whether it was not set aside or its
-    /// pause has ended.
+    /// Returns whether the address may receive requests at `now`: it is not set aside, or its pause
+    /// has ended.
     pub(crate) fn is_in_use(&self, now: Instant) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until == 0 || self.millis(now) >= until
     }
 
-    /// Records a response. Returns whether the address had been set aside before.
+    /// Records a response of the address, after which it is no longer set aside. Returns whether it
+    /// was set aside since its previous response.
     pub(crate) fn succeed(&self) -> bool {
         if self.is_marked.load(Ordering::Relaxed) == 0 {
             return false;
@@ -60,8 +63,8 @@ impl Health {
         before.pauses > 0
     }
 
-    /// Records a failure at `now`. If the failure sets the address aside, returns for how long. If
-    /// `may_pause` is false, the address stays in use.
+    /// Records a failure at `now`. If this failure sets the address aside, returns for how long,
+    /// otherwise `None`. If `may_pause` is false, the address is not set aside.
     pub(crate) fn fail(&self, now: Instant, may_pause: bool) -> Option<Duration> {
         self.is_marked.store(1, Ordering::Relaxed);
         let mut state = self.state.lock();

@@ -1,5 +1,5 @@
-//! Selection of the server for a request: first the group of servers that serves the request's
-//! path, then one address of that group.
+//! Selection of the server for a request: first the group of servers that the routes select for the
+//! request, then one address of that group.
 
 mod endpoint;
 mod health;

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 use super::endpoint::Endpoint;
 
-/// Random numbers for balancing. The numbers need not be unpredictable.
+/// A generator of random numbers for balancing (splitmix64). The numbers need not be unpredictable.
 #[derive(Debug, Default)]
 pub(super) struct Draws(AtomicU64);
 
 impl Draws {
-    /// Returns a number below `bound`, which is at least 1 (splitmix64).
+    /// Returns a random number from 0 to `bound − 1`. `bound` must be at least 1.
     fn below(&self, bound: usize) -> usize {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
         let mut mixed = self.0.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
@@ -25,9 +25,10 @@ impl Draws {
     }
 }
 
-/// Returns the next address for a request that was already sent to the addresses `tried`. Of two
-/// random addresses, the address with fewer requests in flight is selected. An address that is set
-/// aside is used only if no other is left.
+/// Returns the address for the next attempt to send a request. `tried` are the addresses to which
+/// the request was already sent. Of two random other addresses, the function selects the one with
+/// fewer requests in flight. An address that is set aside is selected only if no other is left.
+/// Returns `None` if all addresses were tried.
 pub(super) fn pick<'e>(
     endpoints: &'e [Arc<Endpoint>],
     tried: &[Arc<Endpoint>],

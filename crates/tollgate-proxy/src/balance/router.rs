@@ -1,4 +1,5 @@
-//! Selects the group of servers that serves a request, and sends the request to one of its addresses.
+//! Selects the group of servers that serves a request, and sends the request to one of the group's
+//! addresses.
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
@@ -20,15 +21,16 @@ use crate::upstream::Upstream;
 use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 use crate::upstreams::{RouteMatch, RoutePrefix};
 
-/// The most additional addresses to which a request is sent, one after the other, when addresses
-/// cannot be reached.
+/// The largest number of further addresses to which a request is sent after an address could not be
+/// reached.
 const MAX_RETRIES: usize = 2;
-/// The time after which the addresses of host names are looked up again.
+/// The time after which the host names of upstreams are looked up again.
 const RESOLVE_EVERY: Duration = Duration::from_secs(10);
 /// The shortest time between two lookups after an address could not be reached.
 const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
-/// The groups of servers, by rule, host and path.
+/// The routes of the proxy. A route leads from a rule, a host or the start of a path to a group of
+/// servers.
 #[derive(Debug)]
 pub(crate) struct Router {
     rules: HashMap<Box<str>, Arc<Group>>,
@@ -61,7 +63,8 @@ impl Router {
         Self { rules, prefixes, default }
     }
 
-    /// Returns the group for `request`. `matched` are the rules that matched the request.
+    /// Returns the group of servers for `request`. `matched` are the rules of the policy that
+    /// matched the request, if the layer reports them.
     pub(crate) fn group(
         &self,
         request: Option<&Request<RequestBody>>,
@@ -80,18 +83,18 @@ impl Router {
     }
 }
 
-/// The servers that serve the same requests, and the addresses of their host names.
+/// A group of servers that serve the same requests, with the addresses of their host names.
 #[derive(Debug)]
 pub(crate) struct Group {
     upstreams: Vec<Upstream>,
     settings: Arc<Settings>,
     endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
-    /// `None` if all hosts are IP addresses.
+    /// The lookups of the servers' host names. `None` if all hosts are IP addresses.
     lookups: Option<Lookups>,
     draws: Draws,
 }
 
-/// The lookups of host names. At most one lookup runs at a time.
+/// The state of the lookups of host names. At most one lookup runs at a time.
 #[derive(Debug, Default)]
 struct Lookups {
     running: Arc<tokio::sync::Mutex<()>>,
@@ -115,7 +118,8 @@ pub(crate) enum Exchange {
     Upgrade,
 }
 
-/// The address that a request was last sent to.
+/// The address to which a request was last sent, shared with the task that waits for the response.
+/// `None` before the first attempt.
 #[derive(Debug, Default)]
 pub(crate) struct Attempt(Mutex<Option<Arc<Endpoint>>>);
 
@@ -136,9 +140,10 @@ impl Group {
         }
     }
 
-    /// Sends `outgoing` to one of the addresses. The request is sent again in two cases only. Either
-    /// no address received the request, or the request is idempotent and has no body, and the
-    /// pooled connection that carried it was closed before the response began.
+    /// Sends `outgoing` to one of the group's addresses, which is stored in `attempt`, and returns
+    /// the head of the response. The request is sent again in two cases only. Either no address
+    /// received the request, or the request is idempotent and has no body, and the pooled
+    /// connection that carried it was closed before the response began.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         outgoing: &mut Outgoing,
@@ -197,7 +202,7 @@ impl Group {
         }
     }
 
-    /// Records that the address of `attempt` did not respond in time.
+    /// Records a failure of the address in `attempt`, because it did not respond in time.
     pub(crate) fn time_out(&self, attempt: &Attempt) {
         let endpoint = attempt.0.lock().take();
         if let Some(endpoint) = endpoint {
@@ -215,8 +220,8 @@ impl Group {
         endpoint.fail(others.any(|one| one.is_in_use(now)));
     }
 
-    /// Looks up the host names, if the last lookup is too old. Waits only for the first lookup;
-    /// later lookups run in the background.
+    /// Starts a lookup of the host names, if the last lookup is too old. Waits for the lookup only
+    /// if no addresses are known yet, and returns its failure. Other lookups run in the background.
     async fn look_up(self: &Arc<Self>, lookups: &Lookups) -> Result<(), UpstreamFailure> {
         if self.endpoints.load().is_empty() {
             let _running = lookups.running.lock().await;
@@ -286,8 +291,8 @@ impl Lookups {
         last.at.is_none_or(|at| at.elapsed() >= every)
     }
 
-    /// Returns the failure of the last lookup, if it failed so recently that no new lookup is
-    /// started yet.
+    /// Returns the failure of the last lookup, if it is so recent that no new lookup is started
+    /// yet. Otherwise returns `None`.
     fn recent_failure(&self) -> Option<UpstreamFailure> {
         let last = self.last.lock();
         last.at.filter(|at| at.elapsed() < RESOLVE_PAUSE).and(last.failure)

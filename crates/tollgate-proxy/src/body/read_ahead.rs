@@ -10,14 +10,15 @@ use tollgate::tower::{JsonBody, UnreadBody};
 use super::{BodyError, RequestBody};
 use crate::json_bodies::{JsonBodyBuffering, MAX_READ_AHEAD, ReadAheadPermit};
 
-/// The longest time for which a body is read before the decision on its request. After this time,
-/// the request continues with the part of the body that has arrived.
+/// The longest time for which a body is read in advance, before the decision on its request. After
+/// this time, the layer decides without the body, and the part that has arrived is kept for the
+/// upstream.
 const READ_AHEAD_TIME: Duration = Duration::from_secs(5);
 
-/// The least capacity, in bytes, of the buffer that is allocated when a second piece arrives.
+/// The smallest capacity, in bytes, of the buffer into which the pieces of a body are copied.
 const LEAST_GATHERED: usize = 1024;
 
-/// The prefix of a body that was read before the decision on its request.
+/// A buffer with the part of a body that was read in advance, before the decision on its request.
 ///
 /// The client chooses how the body is split into pieces, and each piece would occupy more memory
 /// than its bytes. The pieces are therefore copied into one buffer, within the memory that was
@@ -26,10 +27,10 @@ const LEAST_GATHERED: usize = 1024;
 pub(super) struct ReadAhead {
     /// The first piece, as long as no second one has arrived.
     only: Bytes,
-    /// All pieces, once a second one has arrived. The capacity of this buffer stays within the
-    /// reserved memory.
+    /// All pieces of the body, once a second one has arrived. The capacity of this buffer stays
+    /// within the reserved memory.
     gathered: Vec<u8>,
-    /// The piece that did not fit into the reserved memory.
+    /// The piece of the body that did not fit into the reserved memory, and that was read last.
     beyond: Bytes,
     /// The trailers of the body, or the error that ended the body.
     last: Option<Result<Frame<Bytes>, BodyError>>,
@@ -37,15 +38,16 @@ pub(super) struct ReadAhead {
     room: Option<ReadAheadPermit>,
 }
 
-/// Whether more of the body may be read.
+/// Whether the body is read further in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadStep {
     Continue,
     Done,
 }
 
-/// Reads the complete body of a request, if it is JSON and short, and adds it to the request's
-/// extensions. The request keeps its body for the upstream.
+/// Reads the complete body of a request in advance, if it is JSON and short, and adds it to the
+/// request's extensions as [`JsonBody`]. If the body cannot be read, adds the reason as
+/// [`UnreadBody`]. The request keeps its body for the upstream.
 pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
     if !bodies.is_enabled() || request.body().is_end_stream() {
         return;
@@ -87,8 +89,8 @@ async fn read_whole(
 }
 
 impl RequestBody {
-    /// Reads the body to its end. Returns the complete data, or `None` if the body fails or is too
-    /// long.
+    /// Reads this body into its buffer until the end. Returns a copy of the complete data, or
+    /// `None` if the body fails or is too long.
     async fn read_ahead(&mut self) -> Option<Bytes> {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
@@ -105,13 +107,14 @@ impl RequestBody {
 }
 
 impl ReadAhead {
-    /// Creates an empty buffer of at most `most` bytes.
+    /// Creates an empty buffer for at most `most` bytes. `room` is the reservation of memory for
+    /// these bytes.
     fn within(most: usize, room: Option<ReadAheadPermit>) -> Self {
         let (only, gathered, beyond) = (Bytes::new(), Vec::new(), Bytes::new());
         Self { only, gathered, beyond, last: None, most, room }
     }
 
-    /// Returns the next buffered frame.
+    /// Removes and returns the next buffered frame, or `None` if the buffer is empty.
     pub(super) fn pop(&mut self) -> Option<Result<Frame<Bytes>, BodyError>> {
         let data = Some(self.take_data())
             .filter(|data| !data.is_empty())
@@ -182,7 +185,7 @@ impl ReadAhead {
         self.gathered.extend_from_slice(&data);
     }
 
-    /// Returns all data, which also stays in the buffer.
+    /// Returns a copy of all buffered data. The data also stays in the buffer.
     fn whole(&mut self) -> Bytes {
         self.only = self.take_data();
         self.only.clone()

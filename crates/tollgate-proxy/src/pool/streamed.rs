@@ -11,13 +11,13 @@ use hyper::body::Incoming;
 use super::Pool;
 use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
 
-/// The body of an upstream's response, with the connection over which it arrives. At the end of the
-/// body, the connection returns to the pool.
+/// The body of an upstream's response, with the connection over which the body arrives. At the end
+/// of the body, the connection returns to the pool.
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
     pooled: Option<PooledLink>,
-    /// Counts the request as in flight until the end of the body.
+    /// The guard that counts the request as in flight until the end of the body.
     in_flight: Option<InFlightGuard>,
 }
 
@@ -28,7 +28,7 @@ struct PooledLink {
 }
 
 impl StreamedBody {
-    /// Creates a body that arrives over a connection outside the pool.
+    /// Creates a body that arrives over a connection that does not return to the pool.
     pub(crate) fn new(incoming: Incoming) -> Self {
         Self { incoming, pooled: None, in_flight: None }
     }
@@ -38,7 +38,7 @@ impl StreamedBody {
         Self { incoming, pooled: Some(PooledLink { link, pool }), in_flight: None }
     }
 
-    /// Keeps `guard` until the end of the body.
+    /// Adds `guard`, which counts the request as in flight until the end of the body.
     pub(crate) fn counted(mut self, guard: InFlightGuard) -> Self {
         self.in_flight = Some(guard);
         self
