@@ -77,8 +77,8 @@ impl Explanation<'_> {
         table(f, title, rules.collect())
     }
 
-    /// Returns the settings of the tokens (JWT) from which subjects read claims, as rows for the
-    /// explanation.
+    /// Returns the rows of the explanation that describe the tokens (JWT) from which subjects read
+    /// claims.
     fn tokens(&self) -> Vec<(&str, String)> {
         let readers = self.policy.dimensions().iter().filter_map(|one| match &one.source {
             SubjectSource::Claim(claim) => Some(&claim.reader),
@@ -87,7 +87,8 @@ impl Explanation<'_> {
         readers.take(1).map(|reader| ("accepted", reader.description().to_owned())).collect()
     }
 
-    /// Returns the named lists of networks that rules use, as rows for the explanation.
+    /// Returns the rows of the explanation that describe the named lists of networks which rules
+    /// use.
     fn networks(&self) -> Vec<(&str, String)> {
         let mut rows: Vec<(&str, String)> = Vec::new();
         for list in self.policy.rules().iter().flat_map(|rule| rule.matches.network_lists()) {
@@ -104,7 +105,7 @@ impl Explanation<'_> {
         rows
     }
 
-    /// Writes the options for comparing paths, if a rule has a path.
+    /// Writes how paths are compared, if a rule has a path pattern.
     fn paths(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.policy.rules().iter().all(|rule| rule.matches.path_patterns().is_empty()) {
             return Ok(());
@@ -148,7 +149,7 @@ impl Explanation<'_> {
     }
 }
 
-/// Writes a title and rows. Each row has a name and a description.
+/// Writes a title, and below it the rows of a table. Each row has a name and a description.
 fn table(f: &mut fmt::Formatter<'_>, title: &str, rows: Vec<(&str, String)>) -> fmt::Result {
     if rows.is_empty() {
         return Ok(());

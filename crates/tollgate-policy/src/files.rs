@@ -12,7 +12,8 @@ use tollgate_core::Policy;
 use crate::decode::{Spanned, Text};
 use crate::report::Report;
 
-/// The maximum size in bytes of a policy file, and of each file that it includes: 1 MiB.
+/// The maximum size in bytes of a policy file: 1 MiB. The same maximum applies to each file that a
+/// policy file includes.
 pub const MAX_FILE_BYTES: usize = 1 << 20;
 
 /// The largest number of networks in all files of a policy together. So many networks take at most
@@ -22,20 +23,21 @@ pub const MAX_NETWORKS: usize = 1_000_000;
 /// Reads the files to which a policy file refers, and counts the networks in them.
 pub(crate) struct Files<'a> {
     pub(crate) source: FileSource<'a>,
-    /// The number of networks that the remaining files can contain.
+    /// The number of networks that the files which are not read yet can contain.
     pub(crate) networks_left: usize,
     hash: SipHasher13,
     is_any_read: bool,
 }
 
-/// The source from which the content of a policy's files is read.
+/// The source from which the content of the files is taken to which a policy refers.
 #[derive(Clone, Copy)]
 pub(crate) enum FileSource<'a> {
-    /// The files themselves. Their paths are relative to this directory.
+    /// The files are read from the disk. Their paths are relative to this directory.
     Directory(&'a Path),
-    /// A policy that is already loaded. The content is that of the files that this policy read.
+    /// No file is read. The content of the files is taken from this policy, which was loaded from
+    /// the same files.
     Policy(&'a Policy),
-    /// No source. With this source, a policy that refers to a file has a mistake.
+    /// The policy must not refer to files. A reference to a file is reported as a mistake.
     Nowhere,
 }
 
@@ -51,9 +53,9 @@ impl<'a> Files<'a> {
         self.is_any_read.then(|| self.hash.finish())
     }
 
-    /// Returns the path and the text of the file `given`. Its name is relative to `directory`. The
-    /// file can have at most `max` bytes. Returns `None` after reporting why the file cannot be
-    /// read.
+    /// Reads the file with the name `given`, which is relative to `directory`. Returns its path and
+    /// its text. The file can have at most `max` bytes. Returns `None` after reporting why the file
+    /// cannot be read.
     pub(crate) fn text(
         &mut self,
         directory: &Path,

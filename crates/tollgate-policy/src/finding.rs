@@ -29,7 +29,8 @@ pub struct Finding {
     pub(crate) excerpt: Excerpt,
 }
 
-/// An excerpt of a line of the policy file, and the range of characters that are marked in it.
+/// A line of the policy file, or a part of a long line, and the range of its characters that a
+/// message marks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Excerpt {
     pub(crate) text: String,
@@ -38,8 +39,8 @@ pub(crate) struct Excerpt {
 }
 
 impl Excerpt {
-    /// Masks the line from its marked character to its end. The rest of the line is masked too,
-    /// because the end of a secret cannot be found.
+    /// Masks the characters of the excerpt from the first marked one to the end. The rest of the
+    /// line is masked too, because the end of a secret cannot be found.
     pub(crate) fn hide(&mut self) {
         let shown = |(place, letter): (usize, char)| match place < self.start {
             true => letter,
@@ -98,7 +99,8 @@ impl fmt::Display for Finding {
     }
 }
 
-/// All mistakes in a policy file, in file order. The value contains at least one mistake.
+/// The mistakes in a policy file, in file order. There is at least one mistake. At most a hundred
+/// mistakes are kept, and the others are only counted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyErrors {
     pub(crate) file: Arc<str>,
@@ -107,7 +109,7 @@ pub struct PolicyErrors {
 }
 
 impl PolicyErrors {
-    /// Returns the mistakes. If there are more than a hundred, returns only the first hundred.
+    /// Returns the mistakes, at most the first hundred.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.found

@@ -1,4 +1,4 @@
-//! The standard form of a policy file.
+//! Formats policy files: writes them in the standard form.
 
 use granit_parser::{Event, Parser};
 use pretty_yaml::config::{FormatOptions, LanguageOptions, LayoutOptions};
@@ -71,8 +71,8 @@ fn formatted(text: &str, report: &mut Report<'_>) -> Option<String> {
     Some(formatted)
 }
 
-/// Returns whether both nodes have the same values. A text can have other quotes, but a text in
-/// quotes differs from a word without quotes.
+/// Returns whether both nodes have the same values. Single and double quotes are equal, but a text
+/// in quotes differs from a word without quotes.
 fn means_the_same(one: &Node, other: &Node) -> bool {
     match (&one.kind, &other.kind) {
         (NodeKind::Null, NodeKind::Null) => true,

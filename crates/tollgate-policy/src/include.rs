@@ -15,10 +15,10 @@ pub(crate) const MAX_INCLUDED: usize = 64;
 /// The key that names the included files.
 const INCLUDE: &str = "include";
 
-/// The keys that contain named entries. The entries of all files are combined.
+/// The keys whose values are named entries, such as limits. The entries of all files are combined.
 const NAMED: [&str; 3] = ["subjects", "networks", "limits"];
 
-/// The keys that contain lists. The lists of all files are joined, and the elements of included
+/// The keys whose values are lists. The lists of all files are joined, and the elements of included
 /// files come first.
 const LISTS: [&str; 2] = ["rules", "descriptors"];
 
@@ -74,7 +74,7 @@ fn included(document: &Node, report: &mut Report<'_>) -> Option<Vec<Spanned<Text
     OneOrMore::decode(value, report).map(|OneOrMore(given)| given).filter(|given| !given.is_empty())
 }
 
-/// Reads an included file. Returns `None` after reporting a mistake.
+/// Reads an included file and returns its document. Returns `None` after reporting a mistake.
 fn read(
     given: &Spanned<Text>,
     directory: &Path,
@@ -97,8 +97,8 @@ fn read(
     Some(node)
 }
 
-/// Adds the keys of a file to `merged`. Returns `None` after reporting a key that may occur in only
-/// one file.
+/// Adds the keys of the document `file` to `merged`. Returns `None` after reporting a key that may
+/// occur in only one file.
 fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> Option<()> {
     let NodeKind::Mapping(pairs) = file.kind else {
         // A file that is not a mapping is reported later, when the keys are read.

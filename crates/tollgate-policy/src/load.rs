@@ -19,12 +19,12 @@ use crate::span::Span;
 use crate::tree::document;
 use crate::{include, raw, resolve};
 
-/// A valid policy file.
+/// The content of a policy file that was loaded and has no mistakes.
 #[derive(Clone, Debug)]
 pub struct LoadedPolicy {
-    /// The policy.
+    /// The policy: the subjects, the limits and the rules.
     pub policy: Policy,
-    /// The settings of the deployment, which are not part of the policy.
+    /// The settings of the deployment, which do not affect which requests are charged.
     pub settings: Settings,
     /// The version of the policy: the first 12 hexadecimal digits of a hash of the file's text. If
     /// the file names other files, the hash includes their content. The version is the same on
@@ -32,7 +32,7 @@ pub struct LoadedPolicy {
     pub version: String,
     /// The files from which the policy read lists of networks.
     pub network_files: Vec<NetworkFile>,
-    /// Warnings: settings that work, but probably not as intended.
+    /// Warnings about settings of the file that work, but probably not as intended.
     pub warnings: Vec<Finding>,
 }
 
@@ -67,8 +67,9 @@ pub fn load(path: &Path) -> Result<LoadedPolicy, LoadError> {
     load_bytes(path, bytes)
 }
 
-/// Reads the policy file at `path`, at most [`MAX_FILE_BYTES`] `+ 1` bytes. If the result is longer
-/// than [`MAX_FILE_BYTES`], the file is too large.
+/// Reads the bytes of the policy file at `path`, but not more than [`MAX_FILE_BYTES`] `+ 1` bytes.
+/// If the result is longer than [`MAX_FILE_BYTES`], the file is too large, and [`load_bytes`]
+/// reports that.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -78,7 +79,8 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Checks the policy file at `path`. `bytes` is its content, as [`read`](read()) returns it.
+/// Parses and checks the policy file at `path`. `bytes` is its content, as [`read`](read()) returns
+/// it.
 ///
 /// # Errors
 /// [`LoadError`] if the file is not valid UTF-8 or has mistakes.
@@ -137,9 +139,9 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
     parse_with(name, text, FileSource::Nowhere)
 }
 
-/// Parses a text like [`parse`], for a comparison with the policy `current`. No file is read. If
-/// the text refers to a file with networks, the result contains the list of the same name that a
-/// rule of `current` uses. The result reads the claims of tokens with the reader of `current`.
+/// Parses the text of a policy that is to be compared with the policy `current`. No file is read.
+/// In place of a file with networks, the list with the same name in `current` is used. The claims
+/// of tokens are read by the reader of `current`.
 ///
 /// # Errors
 /// All mistakes in the text.
@@ -184,7 +186,7 @@ fn version(text: &str, content_hash: Option<u64>) -> String {
     format!("{:012x}", hash >> 16)
 }
 
-/// Resolves the policy. Returns `None` after reporting a mistake.
+/// Parses `text` and converts it to a policy. Returns `None` after reporting a mistake.
 fn parse_and_resolve(
     text: &str,
     files: &mut Files<'_>,

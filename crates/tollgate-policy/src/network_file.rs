@@ -94,7 +94,7 @@ impl Files<'_> {
     }
 }
 
-/// Returns the list of networks with the name `name` that a rule of `policy` uses.
+/// Returns the list of networks with the name `name`, if a rule of `policy` uses it.
 fn list_of(policy: &Policy, name: &str) -> Option<Arc<NetworkList>> {
     let lists = policy.rules().iter().flat_map(|rule| rule.matches.network_lists());
     lists.into_iter().find(|list| list.is_named && *list.name == *name).cloned()

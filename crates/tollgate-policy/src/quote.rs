@@ -1,7 +1,7 @@
 //! Quotes text from policy files for messages.
 
-/// Returns a text in quotes for a message. The result is one line, control characters are escaped,
-/// and a text of more than 48 characters is cut.
+/// Returns `text` in quotes, for a message. The result is one line, control characters are escaped,
+/// and everything after 48 characters is left out.
 pub(crate) fn quoted(text: &str) -> String {
     const MAX_QUOTED: usize = 48;
     let mut shown = String::from("\"");

@@ -1,9 +1,11 @@
-//! Masks the passwords of URLs in lines of a policy file that messages show.
+//! Masks secrets in the lines of a policy file that messages show: the passwords in URLs, and
+//! secrets that the file contains by mistake.
 
 /// The character that replaces each character of a password.
 pub(crate) const MASK: char = '•';
 
-/// Returns `line` with the passwords in its URLs masked. All other characters keep their places.
+/// Returns `line` with the passwords in its URLs masked, and with secrets masked that the file
+/// contains by mistake. All other characters keep their positions.
 ///
 /// A line with mistakes can contain incomplete URLs, so the function masks too much rather than too
 /// little. In each word it masks the text from the first colon after `://` to the last `@`, and
@@ -14,8 +16,9 @@ pub(crate) fn redact(line: &str) -> String {
     line.split_inclusive(is_end).map(redact_word).collect()
 }
 
-/// Masks a secret in a line: the text after a key for secrets. The text is not masked if it only
-/// states where the secret comes from, such as an environment variable.
+/// Returns `line` with a secret masked that the file contains by mistake: the text after a key such
+/// as `password`. The text is not masked if it states where the secret comes from, such as an
+/// environment variable.
 fn masked_literal(line: &str) -> String {
     let value = |key: &str| {
         let (before, after) = line.split_once(key)?;
@@ -31,7 +34,7 @@ fn masked_literal(line: &str) -> String {
     line[..start].chars().chain(hidden).collect()
 }
 
-/// Masks the passwords in one word of a line, such as a URL, as [`redact`] does.
+/// Returns `word`, one word of a line, with its passwords masked, as [`redact`] does.
 pub(crate) fn redact_word(word: &str) -> String {
     let Some(scheme) = word.find("://") else { return word.to_owned() };
     let authority = scheme + "://".len();

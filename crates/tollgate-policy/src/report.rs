@@ -13,7 +13,7 @@ use crate::redact::redact;
 use crate::span::Span;
 use crate::suggest::suggest;
 
-/// The largest number of mistakes that a report keeps, and also the largest number of warnings.
+/// The largest number of mistakes that a report keeps. The same number applies to warnings.
 const MAX_KEPT: usize = 100;
 
 /// The largest number of known names that a hint can list. A hint lists the known names only if
@@ -39,15 +39,15 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds an included file, and returns the number by which a [`Span`] refers to the file.
+    /// Adds the text of an included file, whose name is `file`. Returns the number by which a
+    /// [`Span`] refers to the file.
     pub(crate) fn include(&mut self, file: &str, text: String) -> u16 {
         self.files.push((file.into(), Cow::Owned(text)));
         u16::try_from(self.files.len() - 1).unwrap_or(u16::MAX)
     }
 
-    /// Describes the position `at`, for example as `on line 3`. The description is part of a
-    /// message about the position `from`. If `at` is in another file than `from`, the description
-    /// names that file.
+    /// Returns a description of the position `at`, for example `on line 3`, for a message about the
+    /// position `from`. If `at` is in another file than `from`, the description names that file.
     pub(crate) fn place(&self, at: Span, from: Span) -> String {
         match self.files.get(usize::from(at.file)) {
             Some((file, _)) if at.file != from.file => format!("in {file}, line {}", at.line),
@@ -55,13 +55,13 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds a mistake with a hint.
+    /// Adds a mistake at the position `at`, with a hint that states how to correct it.
     pub(crate) fn error(&mut self, at: Span, message: impl Display, hint: impl Display) {
         self.record_error(at, message, Some(&hint));
     }
 
-    /// Adds a mistake at a position that might contain a secret, and masks the line that the
-    /// message shows.
+    /// Adds a mistake with a hint, at a position that might contain a secret. The line that the
+    /// message shows is masked from this position on.
     pub(crate) fn hidden_mistake(&mut self, at: Span, message: impl Display, hint: impl Display) {
         self.record_error(at, message, Some(&hint));
         if let Some(finding) = self.errors.last_mut() {
@@ -69,9 +69,9 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds the mistake that `entry` is not a network. The entry is in a file with networks, on the
-    /// line `line` with the number `number`, after the first `before` bytes of the line. The
-    /// message shows only text that can be part of an address.
+    /// Adds the mistake that `entry`, in a file with networks, is not a network. `line` is the line
+    /// that contains `entry`, `number` is the number of the line, and `before` is the number of
+    /// bytes before `entry`. The message shows only text that can be part of an address.
     pub(crate) fn error_in_file(
         &mut self,
         file: &Arc<str>,
@@ -103,7 +103,7 @@ impl<'t> Report<'t> {
         });
     }
 
-    /// Adds a mistake without a hint.
+    /// Adds a mistake at the position `at`, without a hint.
     pub(crate) fn plain_error(&mut self, at: Span, message: impl Display) {
         self.record_error(at, message, None);
     }
@@ -135,7 +135,7 @@ impl<'t> Report<'t> {
         near
     }
 
-    /// Adds a warning.
+    /// Adds a warning at the position `at`, with a hint.
     pub(crate) fn warning(&mut self, at: Span, message: impl Display, hint: impl Display) {
         if self.warnings.len() < MAX_KEPT {
             let finding = self.finding(at, &message, Some(&hint));
@@ -195,7 +195,8 @@ impl<'t> Report<'t> {
     }
 }
 
-/// Sorts findings by their positions. Findings in the file `own` come first.
+/// Sorts findings by their positions. Findings in the policy file, whose name is `own`, come before
+/// those in included files.
 fn sort(findings: &mut [Finding], own: &Arc<str>) {
     findings.sort_by_cached_key(|finding| {
         let other = (finding.file != *own).then(|| Arc::clone(&finding.file));
@@ -203,7 +204,8 @@ fn sort(findings: &mut [Finding], own: &Arc<str>) {
     });
 }
 
-/// Returns the excerpt of `line` around the character `start`, safe to print on a terminal.
+/// Returns the part of `line` around the character `start` that a message shows. `width` characters
+/// are marked. Characters that a terminal might interpret are replaced.
 fn excerpt(line: &str, start: usize, width: usize) -> Excerpt {
     let skipped = if start < MAX_EXCERPT / 2 { 0 } else { start - MAX_EXCERPT / 4 };
     let shown = |letter: char| match letter {

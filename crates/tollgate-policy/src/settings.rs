@@ -27,7 +27,7 @@ pub struct Settings {
     pub serve: ServeSettings,
     /// The collector that receives spans, if the file configures one.
     pub traces: Option<TracesSettings>,
-    /// The names of the limits with subjects that are readable in the store, in file order.
+    /// The names of the limits whose subjects are readable in the store, in file order.
     pub revealed: Vec<Box<str>>,
 }
 
@@ -118,8 +118,8 @@ pub enum StoreSettings {
 }
 
 impl StoreSettings {
-    /// Returns the bounds of the memory store for the local fallback. That store decides while the
-    /// configured store does not answer.
+    /// Returns the bounds of the memory store that is used for the local fallback, which decides
+    /// while the configured store does not answer.
     #[must_use]
     pub fn memory(&self) -> MemoryBounds {
         match self {
@@ -141,7 +141,7 @@ impl Default for StoreSettings {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeySource {
     /// A random secret, which is generated when the process starts. A random key for hashing is
-    /// sufficient if the counters end with the process.
+    /// sufficient if the counters are in memory and end with the process.
     #[default]
     Random,
     /// The value of an environment variable.
@@ -161,13 +161,13 @@ pub enum KeySource {
 pub struct MemoryBounds {
     /// The largest number of counters, at least 1.
     pub max_entries: u64,
-    /// The largest size in bytes, at least 1.
+    /// The largest size of the store in bytes, at least 1.
     pub max_bytes: u64,
 }
 
 impl MemoryBounds {
-    /// The divisor of [`max_bytes`](Self::max_bytes) for the state of one subject. The lists in
-    /// that state can use at most `max_bytes / STATE_OF` bytes.
+    /// The number by which [`max_bytes`](Self::max_bytes) is divided to get the bound on the state
+    /// of one subject: the lists in that state can use at most `max_bytes / STATE_OF` bytes.
     pub const STATE_OF: u64 = 32;
 
     /// Returns the largest size in bytes of one subject's state. A state of this size always fits

@@ -2,8 +2,8 @@
 
 use strsim::osa_distance;
 
-/// The maximum length of a name that is compared with the known names. Longer names are not
-/// compared, because that takes time and such names are rarely typos of a few letters.
+/// The maximum length in bytes of a name for which a suggestion is searched. Longer names are
+/// rarely typos of a few letters, and comparing them takes time.
 const MAX_COMPARED: usize = 64;
 
 /// Returns the known name that is most similar to `name`. Returns `None` if no known name is so
@@ -23,7 +23,8 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .map(|(_, other)| other)
 }
 
-/// Normalizes a name: converts it to lower case and replaces `-` by `_`.
+/// Returns a name in lower case with `-` replaced by `_`, so that names are compared without these
+/// differences.
 fn plain(name: &str) -> String {
     name.replace('-', "_").to_ascii_lowercase()
 }

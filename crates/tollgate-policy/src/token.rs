@@ -7,7 +7,8 @@ use siphasher::sip128::{Hasher128 as _, SipHasher13};
 use tollgate_core::policy::ClaimReader;
 use tollgate_jwt::Verifier;
 
-/// Reads the claims of tokens. `verifier` must accept a token at the time of the request.
+/// The reader of the claims of tokens. It returns a claim only if `verifier` accepts the token at
+/// the time of the request.
 #[derive(Debug)]
 pub(crate) struct TokenReader {
     verifier: Verifier,
@@ -17,9 +18,9 @@ pub(crate) struct TokenReader {
 }
 
 impl TokenReader {
-    /// Returns a reader of the claims of tokens. `description` describes the reader with all its
-    /// settings. Two readers are equal if their descriptions and their `keys` are equal. Without
-    /// `keys`, the reader does not verify tokens.
+    /// Creates a reader of the claims of tokens. `description` must describe all settings of the
+    /// reader. Two readers are equal if their descriptions and their `keys` are equal. `keys` is
+    /// the text of the file with the keys; if it is `None`, the reader does not verify tokens.
     pub(crate) fn new(verifier: Verifier, description: String, keys: Option<&str>) -> Self {
         let mut hasher = SipHasher13::new();
         for part in [&description, keys.unwrap_or_default()] {

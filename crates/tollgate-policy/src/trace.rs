@@ -12,22 +12,22 @@ use crate::explain::limit;
 #[derive(Clone, Debug)]
 pub struct Trace<'p> {
     policy: &'p Policy,
-    /// The result of every rule, in the order of the rules.
+    /// What happened with each rule, in the order of the rules.
     pub steps: Vec<RuleTrace<'p>>,
-    /// The request's charges.
+    /// The plan of the request, which contains its charges.
     pub plan: Plan<'p>,
 }
 
-/// One rule and its result.
+/// One rule, and what happened with it for the request.
 #[derive(Clone, Copy, Debug)]
 pub struct RuleTrace<'p> {
-    /// The rule.
+    /// The rule of the policy.
     pub rule: &'p Rule,
-    /// The result.
+    /// What happened with the rule.
     pub outcome: RuleOutcome,
 }
 
-/// The result of a rule for a request.
+/// What happened with a rule for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleOutcome {
     /// The rule matches, so its limits apply to the request.
@@ -39,8 +39,8 @@ pub enum RuleOutcome {
     NotReached,
 }
 
-/// Returns the rules of `policy` that apply to a request, and its charges. Credentials appear only
-/// as hashes, which are computed with `key`.
+/// Returns the rules and limits of `policy` that apply to a request. Credentials appear only as
+/// hashes, which are computed with `key`.
 #[must_use]
 pub fn trace<'p>(
     policy: &'p Policy,
@@ -133,7 +133,8 @@ impl Trace<'_> {
     }
 }
 
-/// Describes a header, query parameter or cookie that is missing or has another value.
+/// Describes a condition that failed because a header, query parameter or cookie is missing or has
+/// another value. `kind` states which of these it is.
 fn wrong_value(kind: &str, wanted: Option<&ValueMatch>) -> String {
     let Some(wanted) = wanted else { return format!("a {kind} is missing") };
     match limit::values(wanted) {

@@ -8,8 +8,8 @@ use granit_parser::{Event, Marker, Parser, ScalarStyle, ScanError};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The largest number of nodes in a document. An alias counts as all nodes to which it refers, each
-/// time it is used.
+/// The largest number of nodes in a YAML document. An alias counts as all nodes to which it refers,
+/// each time it is used.
 pub(crate) const MAX_NODES: usize = 50_000;
 
 /// The largest nesting depth of nodes. A policy needs seven levels, and two more levels for each
@@ -28,7 +28,7 @@ pub(crate) struct Node {
 /// The content of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum NodeKind {
-    /// A null value: nothing, `~` or `null`.
+    /// A null value: an empty value, `~` or `null`.
     Null,
     /// A word or number without quotes.
     Plain(Rc<str>),
@@ -41,7 +41,8 @@ pub(crate) enum NodeKind {
 }
 
 impl Node {
-    /// Returns the text of a scalar, with or without quotes.
+    /// Returns the text of a scalar, with or without quotes. Returns `None` for a null value, a
+    /// list and a mapping.
     pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             NodeKind::Plain(text) | NodeKind::Quoted(text) => Some(text),
@@ -88,7 +89,8 @@ fn scan_error(file: u16, error: &ScanError, report: &mut Report<'_>) {
     }
 }
 
-/// Returns a hint for `message`, if it is one of the parser's most common error messages.
+/// Returns a hint for the error message `message` of the YAML parser, if it is one of the most
+/// common ones.
 fn hint(message: &str) -> Option<&'static str> {
     let hints = [
         ("tabs disallowed", "indent with spaces"),
@@ -123,7 +125,7 @@ enum CollectionKind {
 
 #[derive(Default)]
 struct TreeBuilder {
-    /// The number of the file, for spans.
+    /// The number of the file that is parsed, for the positions of nodes.
     file: u16,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
@@ -132,8 +134,8 @@ struct TreeBuilder {
 }
 
 impl TreeBuilder {
-    /// Processes one event of the YAML parser. Returns `None` after reporting a mistake that ends
-    /// the parsing.
+    /// Adds one event of the YAML parser, such as the start of a list, to the tree. Returns `None`
+    /// after reporting a mistake that ends the parsing.
     fn push_event(
         &mut self,
         event: Event<'_>,
@@ -210,7 +212,9 @@ impl TreeBuilder {
         self.add(Node { kind, at, size }, anchor, report)
     }
 
-    /// Adds a complete node to the sequence or mapping that contains it.
+    /// Adds a complete node to the list or mapping that contains it, and remembers it under the
+    /// number `anchor` for aliases unless this is 0. Returns `None` after reporting that the
+    /// document has too many nodes.
     fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {

@@ -1,4 +1,4 @@
-//! A value of any kind, for keys with values that Tollgate passes on unchanged.
+//! Mappings whose values can be of any kind, for keys that Tollgate passes on to callers unchanged.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use super::keys::entries;
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// A mapping with values of any kind.
+/// A mapping whose values can be of any kind.
 #[derive(Debug)]
 pub(crate) struct Anything(pub(crate) Metadata);
 
@@ -42,7 +42,8 @@ fn any(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
     })
 }
 
-/// Converts a word without quotes to the JSON value that YAML gives it.
+/// Converts a YAML word without quotes to the JSON value that it represents: a boolean, a number or
+/// a string.
 fn plain(text: &str) -> Metadata {
     let begins_as_number = text.trim_start_matches(['-', '+', '.']).starts_with(|first: char| {
         // JSON has no `inf` and no `nan`, so these words stay strings.

@@ -1,4 +1,4 @@
-//! Durations.
+//! The value type for durations.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use crate::tree::Node;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Duration(pub(crate) Millis);
 
-/// The regular expression of a duration, for the schema.
+/// The regular expression that describes a duration in the JSON schema.
 pub(super) const PATTERN: &str =
     "^(?=.)([0-9]+w)?([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?$";
 
@@ -46,10 +46,10 @@ impl Decode for Duration {
     }
 }
 
-/// Parses numbers with units, such as `1h30m`. Larger units must come first.
+/// Parses a duration such as `1h30m`, in which larger units must come first.
 ///
 /// # Errors
-/// A hint for the error message.
+/// A hint for the error message: how to write the duration.
 pub(super) fn millis(text: &str) -> Result<Millis, Cow<'static, str>> {
     const SHAPE: &str = "a whole number with its unit: ms, s, m, h, d or w";
     if digits(text).is_ok() {

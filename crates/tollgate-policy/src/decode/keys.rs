@@ -11,8 +11,9 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a struct for a mapping. Each field is a key of the mapping. The doc comment of a field
-/// is the description of the key in the schema and in the reference.
+/// Declares a struct for a mapping with a fixed set of keys. Each field of the struct is a key of
+/// the mapping. The doc comment of a field is the description of the key in the schema and in the
+/// reference.
 macro_rules! keys {
     (
         $(#[doc = $doc:literal])*
@@ -63,20 +64,21 @@ pub(crate) const fn key_name(field: &'static str) -> &'static str {
     }
 }
 
-/// The name in messages of a value that states where a secret comes from. If a text is in the place
-/// of this value, the text might be the secret itself.
+/// The name, in messages, of a value that states the source of a secret. If the file has a text in
+/// place of such a value, the text might be the secret itself, so messages must not show it.
 const SECRET: &str = "a secret";
 
-/// The keys of one mapping. Each key can be read once.
+/// The keys of one mapping that are not read yet. Each key can be read once.
 pub(crate) struct Keys<'n> {
     values: HashMap<&'n str, (&'n Node, &'n Node)>,
-    /// The required keys that are absent, if their absence is already reported.
+    /// The required keys that are absent, for which a mistake is already reported.
     reported: Vec<&'static str>,
 }
 
 impl<'n> Keys<'n> {
-    /// Opens a mapping that can have the `known` keys and must have the `required` keys. Reports
-    /// keys that are unknown, duplicate or missing.
+    /// Returns the keys of the mapping `node`, which can have the `known` keys and must have the
+    /// `required` keys. Reports keys that are unknown, duplicate or missing. Returns `None` after
+    /// reporting that `node` is not a mapping. `what` is the name of the mapping in messages.
     pub(crate) fn open(
         node: &'n Node,
         what: &str,
@@ -112,7 +114,7 @@ impl<'n> Keys<'n> {
         Some(keys)
     }
 
-    /// Reads the value of `key`.
+    /// Removes `key` and decodes its value. Reports a mistake in the value.
     pub(crate) fn take<T: Decode>(&mut self, key: &str, report: &mut Report<'_>) -> Field<T> {
         let Some((key_node, value)) = self.values.remove(key) else {
             return if self.reported.contains(&key) { Field::Invalid } else { Field::Absent };
@@ -129,8 +131,8 @@ impl<'n> Keys<'n> {
     }
 }
 
-/// Returns the keys and values of a mapping in file order. Reports and drops duplicate keys, and
-/// keys that are not words.
+/// Returns the keys and values of a mapping in file order. Reports and leaves out duplicate keys,
+/// and keys that are not words. Returns `None` after reporting that `node` is not a mapping.
 pub(crate) fn entries<'n>(
     node: &'n Node,
     what: &str,
@@ -161,13 +163,15 @@ pub(crate) fn entries<'n>(
     Some(entries)
 }
 
-/// The keys of `match`. Authors often write these keys directly in the rule by mistake.
+/// The keys that belong into the `match` of a rule. Authors often write these keys directly in the
+/// rule by mistake.
 const CONDITIONS: [&str; 12] = [
     "method", "path", "host", "network", "header", "query", "cookie", "has", "lacks", "when",
     "any", "not",
 ];
 
-/// Reports an unknown key. Returns the known key that the author probably meant, if there is one.
+/// Reports the unknown key `key` of the mapping `what`. Returns the known key that the author
+/// probably meant, if there is one.
 fn unknown_key(
     key: &str,
     at: Span,
@@ -191,14 +195,15 @@ fn unknown_key(
     report.error_with_suggestion(at, message, key, known.iter().copied())
 }
 
-/// A key of a mapping, with its description in the schema.
+/// A key of a mapping, with the description and the schema of its value.
 pub(crate) struct Property {
     pub(crate) name: &'static str,
     pub(crate) about: &'static str,
     pub(crate) schema: Schema,
 }
 
-/// Returns the schema of a mapping that can have only the `properties`.
+/// Returns the JSON schema of a mapping that can have only the `properties`. `about` is the
+/// description of the mapping.
 pub(crate) fn object_schema(
     about: &str,
     properties: impl IntoIterator<Item = Property>,

@@ -1,4 +1,4 @@
-//! Lists.
+//! The value types for lists.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::tree::{Node, NodeKind};
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<Spanned<T>>);
 
-/// One value, or a list of values.
+/// One value, or a list of values. A single value is treated as a list of one element.
 #[derive(Debug)]
 pub(crate) struct OneOrMore<T>(pub(crate) Vec<Spanned<T>>);
 

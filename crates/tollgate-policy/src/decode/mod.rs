@@ -1,4 +1,5 @@
-//! Decodes the YAML tree, and contains the value types that several parts of a policy file use.
+//! Decodes the YAML tree of a policy file. Contains the value types that several keys of a policy
+//! file use.
 //!
 //! Decoding continues after a mistake with the rest of the file. All mistakes are therefore
 //! reported together.
@@ -37,11 +38,12 @@ use crate::tree::{Node, NodeKind};
 
 /// A type that can be decoded from a node of the YAML tree.
 pub(crate) trait Decode: JsonSchema + Sized {
-    /// The name of the type in messages, with an article. An example can follow the name.
+    /// The name of the type in messages, with an article. An example of a value can follow the
+    /// name.
     const WHAT: &'static str;
 
-    /// Reads the value from `node`. Returns `None` after reporting why `node` does not have such a
-    /// value.
+    /// Decodes the value of `node`. Returns `None` after reporting why `node` does not have a value
+    /// of this type.
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self>;
 }
 
@@ -50,12 +52,12 @@ pub(crate) trait Decode: JsonSchema + Sized {
 pub(crate) struct Spanned<T> {
     pub(crate) value: T,
     pub(crate) at: Span,
-    /// The position of the value's key. For a value without a key, the position of the value
-    /// itself.
+    /// The position of the key that has this value. For a value without a key, such as an element
+    /// of a list, the position of the value itself.
     pub(crate) key: Span,
 }
 
-/// The value of a key that a mapping can have.
+/// The result of reading a key that a mapping can have.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Field<T> {
     /// The mapping does not contain the key.
@@ -86,8 +88,8 @@ impl<T> Field<T> {
         self.given().map(|given| &given.value)
     }
 
-    /// Returns the value, converted by `value`. Returns `default` if the key is absent, and `None`
-    /// if the value has a mistake.
+    /// Returns the value of the key, converted by the function `value`. Returns `default` if the
+    /// key is absent, and `None` if its value has a mistake, which is already reported.
     pub(crate) fn or_default<V>(&self, value: impl Fn(&T) -> V, default: V) -> Option<V> {
         match self {
             Self::Absent => Some(default),
@@ -108,7 +110,8 @@ impl<T> Field<T> {
 }
 
 impl<T: Decode> Spanned<T> {
-    /// Decodes a value that has no key, such as an element of a list.
+    /// Decodes a value that has no key, such as an element of a list. Returns `None` after
+    /// reporting a mistake.
     pub(crate) fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let value = T::decode(node, report)?;
         Some(Self { value, at: node.at, key: node.at })
@@ -120,12 +123,13 @@ pub(crate) fn unexpected(node: &Node, what: &str, report: &mut Report<'_>) {
     report.plain_error(node.at, format_args!("expected {what}, found {}", found(node)));
 }
 
-/// Reports, with a hint, that `node` is not a value of the type that `what` names.
+/// Reports, with the hint `hint`, that `node` is not a value of the type that `what` names.
 pub(crate) fn unexpected_but(node: &Node, what: &str, hint: &str, report: &mut Report<'_>) {
     report.error(node.at, format_args!("expected {what}, found {}", found(node)), hint);
 }
 
-/// Describes the value of a node for a message.
+/// Returns a description of the value of `node`, for a message that states what was found in the
+/// file.
 fn found(node: &Node) -> String {
     match &node.kind {
         NodeKind::Null => "nothing".to_owned(),

@@ -14,12 +14,12 @@ use crate::tree::{Node, NodeKind};
 #[derive(Debug)]
 pub(crate) struct Names<T>(pub(crate) Vec<Named<T>>);
 
-/// A name with its value.
+/// A name that the author of the file chose, with its value.
 #[derive(Debug)]
 pub(crate) struct Named<T> {
     pub(crate) name: Spanned<String>,
-    /// The value, or `None` if the value has a mistake. The name is kept, because other keys can
-    /// still refer to it.
+    /// The value that belongs to the name, or `None` if the value has a mistake. The name is kept,
+    /// because other keys can still refer to it.
     pub(crate) value: Option<T>,
 }
 

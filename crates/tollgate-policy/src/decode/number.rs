@@ -1,4 +1,4 @@
-//! Whole numbers.
+//! The value type for whole numbers.
 
 use std::borrow::Cow;
 
@@ -39,10 +39,10 @@ impl Decode for Whole {
     }
 }
 
-/// Parses decimal digits, which can be grouped with `_`.
+/// Parses a number of decimal digits, which can be grouped with `_`.
 ///
 /// # Errors
-/// A hint for the error message, if there is a hint.
+/// A hint for the error message, or `None` if no hint fits.
 pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
     let hint = |text: &'static str| Err(Some(Cow::Borrowed(text)));
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');

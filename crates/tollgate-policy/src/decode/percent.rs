@@ -1,4 +1,4 @@
-//! Percentages.
+//! The value type for percentages.
 
 use std::borrow::Cow;
 

@@ -1,8 +1,8 @@
-//! The old and new names of keys and values that were renamed. Hints in error messages contain
-//! them.
+//! Keys and values of policy files that were renamed. If a file has an old name, the hint of the
+//! error message contains the new name.
 
-/// Renamed keys: the old name and the new name. If two mappings had the same old key, the old name
-/// occurs once for each new name.
+/// The renamed keys: pairs of the old name and the new name. If an old name had two meanings, it
+/// occurs twice, once with each new name.
 const KEYS: &[(&str, &str)] = &[
     ("at_least", "min"),
     ("at_most", "max_units"),
@@ -20,16 +20,16 @@ const KEYS: &[(&str, &str)] = &[
     ("step", "scripting"),
 ];
 
-/// Renamed values: the old word and the new word of each.
+/// The renamed values: pairs of the old word and the new word.
 const WORDS: &[(&str, &str)] =
     &[("app", "node"), ("carry", "transfer"), ("restart", "reset"), ("start_afresh", "reset")];
 
-/// Returns the new name of the key `old`, if `known` contains this new name.
+/// Returns the new name of the key `old`, if it was renamed and `known` contains the new name.
 pub(super) fn key(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(KEYS, old, known)
 }
 
-/// Returns the new name of the word `old`, if `known` contains this new name.
+/// Returns the new name of the word `old`, if it was renamed and `known` contains the new name.
 pub(super) fn word(old: &str, known: &[&'static str]) -> Option<&'static str> {
     find(WORDS, old, known)
 }

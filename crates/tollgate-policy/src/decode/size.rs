@@ -1,4 +1,4 @@
-//! Sizes in bytes.
+//! The value type for sizes in bytes.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! Statuses of responses.
+//! The value type for statuses of responses.
 
 use std::borrow::Cow;
 
@@ -9,8 +9,8 @@ use super::{Decode, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::Node;
 
-/// A status such as `404`, a class such as `5xx` or a range such as `400-499`: the first and the
-/// last status.
+/// A range of statuses: its first and its last status. A file writes a status such as `404`, a
+/// class such as `5xx` or a range such as `400-499`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StatusRange(pub(crate) u16, pub(crate) u16);
 

@@ -1,4 +1,4 @@
-//! Windows: a duration, or a period of a calendar with its time zone.
+//! The value types for windows: a duration, or a period of a calendar with its time zone.
 
 use std::borrow::Cow;
 
@@ -10,16 +10,16 @@ use super::{Decode, quoted, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::Node;
 
-/// The length of a window.
+/// The value of the key `window`: a length, or a period of a calendar.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum WindowLength {
     /// All windows have this length.
     Duration(Millis),
-    /// A period of a calendar.
+    /// The windows are periods of a calendar, such as days or months.
     Calendar(CalendarUnit),
 }
 
-/// A period of a calendar.
+/// A period of a calendar: a day, a week, a month or a year.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CalendarUnit {
     Day,
@@ -42,7 +42,8 @@ impl CalendarUnit {
     }
 }
 
-/// Words for calendar windows in other rate limiters, each with the word that a policy file uses.
+/// Words for calendar windows in other rate limiters. The second element of a pair is the word for
+/// the same window in a policy file. Hints contain it.
 const SYNONYMS: [(&str, &str); 8] = [
     ("daily", "day"),
     ("days", "day"),

@@ -1,4 +1,4 @@
-//! Words: free text, and choices from a fixed set of words.
+//! The value types for words: free text, and choices from a fixed set of words.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,8 @@ use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a type for a choice from a fixed set of words. Each word has a value.
+/// Declares a type for a key whose value is one word of a fixed set. Each word stands for a value
+/// of another type.
 macro_rules! words {
     (
         $(#[doc = $doc:literal])*
@@ -43,13 +44,14 @@ macro_rules! words {
 }
 pub(crate) use words;
 
-/// A chosen word with its value.
+/// A word that can be chosen, with the value that it stands for.
 pub(crate) struct Word<T> {
     pub(crate) word: &'static str,
     pub(crate) value: T,
 }
 
-/// Reads a node that must contain one of `words`, and returns the value of that word.
+/// Returns the value of the word in `node`, which must be one of `words`. Returns `None` after
+/// reporting that it is another word. `what` is the name of the choice in messages.
 pub(crate) fn read_word<T, const N: usize>(
     node: &Node,
     what: &str,
@@ -83,11 +85,13 @@ pub(crate) fn read_word<T, const N: usize>(
     None
 }
 
-/// Names of algorithms in other rate limiters, each with the name that a policy file uses.
+/// Names of algorithms in other rate limiters. The second element of a pair is the name of the same
+/// algorithm in a policy file. Hints contain it.
 const SYNONYMS: [(&str, &str); 3] =
     [("leaky_bucket", "token_bucket"), ("gcra", "token_bucket"), ("sliding_counter", "two_bucket")];
 
-/// Returns the schema of a choice from a set of words.
+/// Returns the JSON schema of a choice. `about` describes the choice, and `words` are pairs of a
+/// word and its description.
 pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
     let choices: Vec<Value> = words
         .iter()
@@ -166,7 +170,7 @@ impl JsonSchema for Flag {
     }
 }
 
-/// The value of a key that has no settings: `{}` or `true`.
+/// The value of a key that is only present or absent and has no settings: `{}` or `true`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Present;
 

@@ -1,4 +1,4 @@
-//! Describes descriptor trees in words.
+//! Describes descriptor trees in words, for `tollgate check`.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::descriptors::{
@@ -22,8 +22,8 @@ pub(crate) fn title(domain: &Domain) -> String {
     format!("descriptors of {}, {counting}{on_failure}", domain.name)
 }
 
-/// Returns a row for every descriptor with settings in the tree: the descriptor, and a description
-/// of its settings.
+/// Returns a row for every descriptor in the tree that has settings. A row contains the keys and
+/// values of the descriptor, and a description of its settings.
 pub(crate) fn rows(policy: &Policy, domain: &Domain) -> Vec<(String, String)> {
     let mut rows = Vec::new();
     add_rows(policy, &domain.tree, "", &mut rows);
@@ -86,7 +86,7 @@ fn said(policy: &Policy, rule: &DescriptorRule) -> String {
     said
 }
 
-/// Returns whether a descriptor tree of the policy uses the limit.
+/// Returns whether a descriptor tree of the policy uses the limit of `binding`.
 pub(crate) fn uses(policy: &Policy, binding: &LimitBinding) -> bool {
     let is_it = |limit: usize| policy.limits()[limit].limit.name() == binding.limit.name();
     policy.domains().iter().any(|domain| level_uses(&domain.tree, &is_it))

@@ -1,4 +1,4 @@
-//! Describes limits, subjects and conditions in words.
+//! Describes limits, subjects and conditions in words, for `tollgate check`.
 
 use std::fmt::Write;
 
@@ -38,7 +38,8 @@ pub(crate) fn uses(policy: &Policy, rule: &Rule) -> String {
 }
 
 /// Describes a metered cost, for example `the value at /usage/total_tokens in the response
-/// (reserved: the value at /max_tokens in the request, else 1024)`.
+/// (reserved: the value at /max_tokens in the request, else 1024)`. `otherwise` is the number of
+/// units that are reserved if the request does not contain a number.
 fn metered(metered: &MeteredLimit, otherwise: u64) -> String {
     let cost = match &*metered.meter {
         Meter::Header { field } => format!("the value of the response header {field}"),
@@ -66,8 +67,8 @@ pub(crate) fn limit(policy: &Policy, binding: &LimitBinding) -> String {
     quotas_and_terms(policy, binding, &binding.limit, &quotas)
 }
 
-/// Describes the limit of a request. `charged` is the limit of `binding` with the quota that the
-/// request selected.
+/// Describes the limit on which a request is charged. `charged` is the limit of `binding` with the
+/// quota that the request selected.
 pub(crate) fn charged(policy: &Policy, binding: &LimitBinding, charged: &Limit) -> String {
     let selected = charged.quota_value().map(|value| format!("; the quota of {value}"));
     quotas_and_terms(policy, binding, charged, &selected.unwrap_or_default())
@@ -254,7 +255,7 @@ const fn certificate_name(name: CertificateName) -> &'static str {
     }
 }
 
-/// Describes the sets of conditions in `any` or `not`.
+/// Describes the sets of conditions in `any` or `not` of a rule.
 pub(crate) fn sets(policy: &Policy, sets: &[RequestMatch]) -> String {
     sets.iter().map(|set| conditions(policy, set)).collect::<Vec<_>>().join("; ")
 }
@@ -311,7 +312,7 @@ pub(crate) fn conditions(policy: &Policy, matches: &RequestMatch) -> String {
     }
 }
 
-/// Describes the options for comparing paths.
+/// Describes how paths are compared with patterns.
 pub(crate) fn paths(options: PathOptions) -> String {
     let case = match options.case {
         PathCase::Exact => "compared exactly",
@@ -328,8 +329,8 @@ pub(crate) fn paths(options: PathOptions) -> String {
     format!("{case}, {parameters}; {ambiguous}")
 }
 
-/// Describes the settings with which a rule enforces its limits. Settings with their default value
-/// are left out.
+/// Describes the settings of a rule, such as its mode and its fallback, except those with their
+/// default value.
 pub(crate) fn mode_notes(rule: &Rule) -> String {
     let mode = match rule.mode {
         RuleMode::Enforce => "",

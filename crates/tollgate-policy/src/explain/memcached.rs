@@ -1,4 +1,4 @@
-//! Describes the memcached store of a policy in words.
+//! Describes the memcached store of a policy in words, for `tollgate check`.
 
 use crate::settings::{MemcachedLayout, MemcachedSettings};
 

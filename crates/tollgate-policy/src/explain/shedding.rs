@@ -1,4 +1,4 @@
-//! Describes the load shedding of a policy in words.
+//! Describes the load shedding of a policy in words, for `tollgate check`.
 
 use tollgate_core::Policy;
 use tollgate_core::policy::shedding::{

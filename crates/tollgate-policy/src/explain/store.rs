@@ -1,4 +1,4 @@
-//! Describes the store of a policy in words.
+//! Describes the store of a policy in words, for `tollgate check`.
 
 use super::memcached;
 use crate::settings::{
@@ -150,13 +150,13 @@ fn reads(redis: &RedisSettings) -> String {
     }
 }
 
-/// Returns whether the shard is found through sentinels.
+/// Returns whether sentinels announce the servers of the shard.
 fn is_sentinel_managed(shard: &ShardSettings) -> bool {
     matches!(shard.topology, Topology::Sentinel { .. })
 }
 
 /// Describes the services that sentinels monitor for the shards of `redis`. Returns `None` if no
-/// shard uses sentinels.
+/// shard has sentinels.
 fn sentinels(redis: &RedisSettings) -> Option<String> {
     let services = redis.shards.iter().filter_map(|shard| match &shard.topology {
         Topology::Sentinel { sentinels, service, .. } => {

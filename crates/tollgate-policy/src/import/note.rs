@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    /// The file name.
+    /// The name of the imported file.
     pub file: Arc<str>,
     /// The line number, from 1.
     pub line: usize,

@@ -4,14 +4,14 @@ use std::fmt::Write;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-/// The largest width, in characters, of a mapping on one line.
+/// The largest width, in characters, of a mapping that is written on one line.
 const MAX_WIDTH: usize = 110;
 
 /// The keys and values of a mapping, in the order in which they are written.
 #[derive(Debug, Default)]
 pub(super) struct Mapping(Vec<(&'static str, Item)>);
 
-/// The value of a key in a [`Mapping`].
+/// The value of a key in a [`Mapping`]: a text or a list of mappings.
 #[derive(Debug)]
 pub(super) enum Item {
     /// A text that is written without changes.
@@ -21,7 +21,7 @@ pub(super) enum Item {
 }
 
 impl Mapping {
-    /// Adds a key with a text. The text is written in quotes if necessary.
+    /// Adds a key whose value is the text `text`. The text is written in quotes if necessary.
     pub(super) fn text(&mut self, key: &'static str, text: &str) {
         self.raw(key, scalar(text));
     }
@@ -67,8 +67,8 @@ impl Mapping {
     }
 }
 
-/// Returns a text as YAML. The text is in quotes if a YAML reader could interpret it as another
-/// type.
+/// Returns `text` as a YAML value. The text is in quotes if a YAML reader could interpret it as
+/// another type.
 pub(super) fn scalar(text: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_./-*".contains(letter);
     let begins_plain =
@@ -92,7 +92,7 @@ pub(super) fn scalar(text: &str) -> String {
     quoted
 }
 
-/// Returns texts as a YAML list on one line.
+/// Returns `texts` as a YAML list on one line.
 pub(super) fn scalars<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     format!("[{}]", texts.map(scalar).collect::<Vec<_>>().join(", "))
 }

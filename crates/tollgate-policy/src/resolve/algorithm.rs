@@ -1,4 +1,4 @@
-//! Resolves the algorithms of limits, with their quotas, windows and other numbers.
+//! Converts the keys of a limit to its algorithm, with its quota, its window and other numbers.
 
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
@@ -18,10 +18,10 @@ const PERMIT_TTL: Millis = Millis::from_secs(60);
 pub(super) const ZERO_QUOTA: &str =
     "a rule with `limits: []` exempts requests; an override of a limit to blocked refuses them";
 
-/// The default number of blocks of a sliding window.
+/// The default number of blocks in a sliding window.
 const PIECES: u64 = 60;
 
-/// Reports keys that have no meaning for an algorithm.
+/// Reports keys of a limit that have no meaning for the algorithm `kind`.
 pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     fn key<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.key)
@@ -45,7 +45,8 @@ pub(super) fn misplaced(kind: Kind, raw: &raw::Limit, report: &mut Report<'_>) {
     }
 }
 
-/// Returns the algorithm of the given kind, with the numbers from the policy file.
+/// Returns the algorithm `kind` with the numbers from the policy file. Returns `None` after
+/// reporting a mistake.
 pub(super) fn algorithm(
     kind: Kind,
     name: &Spanned<String>,
@@ -87,7 +88,8 @@ pub(super) fn algorithm(
     built.map_err(refused).ok()
 }
 
-/// Returns the position, in the file, of the number that caused `error`.
+/// Returns the position of the number in the file that caused `error`. If it is not a number of its
+/// own key, returns the position of the quota, or of the limit's name.
 fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

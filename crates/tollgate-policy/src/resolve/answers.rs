@@ -1,5 +1,5 @@
-//! Resolves response settings: header profiles, the statuses that are refunded, and the path of the
-//! status.
+//! Converts the key `answers` to the settings of responses: header profiles, the statuses after
+//! which charges are refunded, and the path at which clients read their status.
 
 use std::sync::Arc;
 
@@ -59,7 +59,8 @@ pub(super) fn answers(
     Some(answers)
 }
 
-/// Returns the values in the order of the file, each value once. Reports duplicates.
+/// Returns the values of `given` in the order of the file, each value once. Reports values that
+/// occur twice. `what` is the name of such a value in messages.
 fn distinct<W, T: PartialEq>(
     given: &[Spanned<W>],
     value: impl Fn(&W) -> T,

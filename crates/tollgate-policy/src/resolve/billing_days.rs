@@ -1,4 +1,4 @@
-//! Resolves billing days that depend on the value of a subject.
+//! Converts a `billing_day` that depends on the value of a subject to the windows of each day.
 
 use tollgate_calendar::Period;
 use tollgate_core::policy::WindowsByValue;
@@ -10,7 +10,7 @@ use crate::report::Report;
 /// The number of days in the longest month.
 const DAYS: u8 = 31;
 
-/// Returns the windows for each billing day, for the limit with the index `index`. Returns
+/// Returns the windows of the limit with the index `index`, one for each billing day. Returns
 /// `Some(None)` if all requests have the same billing day, and `None` after reporting a mistake.
 pub(super) fn billing_days(
     index: usize,

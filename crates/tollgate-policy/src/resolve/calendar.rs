@@ -1,4 +1,4 @@
-//! Resolves the windows of limits: their length, or the periods of a calendar.
+//! Converts the key `window` of a limit to windows of one length, or to the periods of a calendar.
 
 use tollgate_calendar::{CalendarError, Period};
 use tollgate_core::Millis;
@@ -14,16 +14,16 @@ const DAY: u64 = 86_400_000;
 /// The time zone of calendar windows if the limit sets no time zone.
 pub(super) const UTC: &str = "UTC";
 
-/// The windows of a limit: all of one length, or those of a calendar.
+/// The windows of a limit.
 pub(super) enum Windows {
-    /// Windows of one length.
+    /// All windows have this length.
     Fixed(Millis),
-    /// Windows of the calendar.
+    /// The windows are periods of a calendar.
     Scheduled(Schedule),
 }
 
-/// Returns the windows that `window` and the other keys of calendar windows define. Returns `None`
-/// after reporting a mistake.
+/// Returns the windows that the key `window` of a limit defines, together with keys such as
+/// `timezone`. Returns `None` after reporting a mistake.
 pub(super) fn windows(
     kind: Kind,
     window: &Spanned<WindowLength>,
@@ -122,7 +122,9 @@ fn without_calendar_keys(raw: &raw::Limit, report: &mut Report<'_>) -> bool {
     is_right
 }
 
-/// Warns of windows that begin at multiples of their length, but not at the same times on each day.
+/// Warns of windows that begin at multiples of their length since 1970, if they do not divide a
+/// day. Shorter windows then begin at another time on each day, and longer windows begin with no
+/// week, month or year.
 fn warn_of_uneven_days(at: Span, length: Millis, raw: &raw::Limit, report: &mut Report<'_>) {
     let is_aligned = raw.anchor.value().is_some_and(|anchor| anchor.0 == Anchor::Calendar);
     if !is_aligned || DAY.is_multiple_of(length.get()) {

@@ -1,4 +1,5 @@
-//! Resolves candidates: second definitions of limits.
+//! Converts the key `candidate` of a limit to a second algorithm, which is evaluated on the same
+//! requests.
 
 use tollgate_core::Algorithm;
 
@@ -7,8 +8,9 @@ use crate::decode::{CalendarUnit, Field, Spanned, Whole, WindowLength, quoted};
 use crate::raw::{self, Amount, BillingDay, Kind};
 use crate::report::Report;
 
-/// Returns the candidate of the limit `name`, or `None` after reporting a mistake. `limit` contains
-/// the raw keys of that limit. `live` is the algorithm to which those keys are resolved.
+/// Returns the algorithm of the candidate `given` of the limit `name`, or `None` after reporting a
+/// mistake. `limit` contains the raw keys of the limit, `kind` is the kind of its algorithm, and
+/// `live` is its resolved algorithm.
 pub(super) fn candidate(
     given: &Spanned<raw::Candidate>,
     name: &Spanned<String>,
@@ -56,7 +58,8 @@ pub(super) fn candidate(
     Some(built)
 }
 
-/// Converts the keys of a candidate to the keys of a limit.
+/// Converts the keys of a candidate to the keys of a limit, so that both are resolved by the same
+/// code.
 fn as_limit(given: &raw::Candidate) -> raw::Limit {
     raw::Limit {
         quota: map(&given.quota, Amount::Known),

@@ -1,5 +1,5 @@
-//! The key `first_of`: a subject made from several other subjects. For each request, Tollgate uses
-//! the first of these subjects for which the request has a value.
+//! Converts the key `first_of` to a subject made from several other subjects. For each request,
+//! Tollgate uses the first of these subjects for which the request has a value.
 
 use tollgate_core::policy::{Dimension, SubjectSource};
 

@@ -80,8 +80,9 @@ fn fleets<'f>(
     }
 }
 
-/// Returns the sets of rules that can charge one request together, as ranges of indices. If only
-/// the first matching rule applies, each set is a single rule. Otherwise all rules are one set.
+/// Returns the sets of rules that can charge one request together. A set is a range of indices of
+/// rules. If only the first matching rule applies, each set is a single rule. Otherwise all rules
+/// are one set.
 fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     let rules = 0..policy.rules().len();
     match policy.match_mode() {
@@ -90,14 +91,15 @@ fn charged_together(policy: &Policy) -> Vec<Range<usize>> {
     }
 }
 
-/// The routing of limits in one shard map: which subject determines the shard of a limit.
+/// The routing of limits in one shard map: for each limit, the subject that determines the shard of
+/// its counters.
 struct RoutingTable<'p> {
     policy: &'p Policy,
     shards: usize,
     route_by: Option<usize>,
 }
 
-/// A rule that can charge limits on several shards at once.
+/// The result of a check: a charge that can be on several shards, and the rule that causes it.
 struct CrossShardRule<'p> {
     rule: &'p str,
     at: Span,
@@ -114,8 +116,9 @@ impl<'p> RoutingTable<'p> {
         Self { policy, shards, route_by }
     }
 
-    /// Finds a charge that can span several shards. The charge is made by the rules with the
-    /// indices `together`. `spans` are the positions of all these rules in the file.
+    /// Returns the first rule that makes the charge of the rules `together` span several shards, or
+    /// `None` if all limits of the charge are on one shard. `together` are the indices of rules,
+    /// and `spans` are the positions of these rules in the file.
     fn apart(&self, together: Range<usize>, spans: &[Span]) -> Option<CrossShardRule<'p>> {
         if self.shards < 2 {
             return None;
@@ -131,8 +134,8 @@ impl<'p> RoutingTable<'p> {
         Some(CrossShardRule { rule: &rule.name, at: *at, limits, limit: *limit })
     }
 
-    /// Returns the dimension that determines the shard of the limit. Returns `None` if all clients
-    /// share the limit's counter.
+    /// Returns the index of the dimension that determines the shard of the limit with the index
+    /// `limit`. Returns `None` if all clients share the limit's counter.
     fn of(&self, limit: usize) -> Option<usize> {
         let per = &self.policy.limits()[limit].per;
         let chosen = self.route_by.filter(|chosen| per.contains(chosen));
@@ -184,8 +187,8 @@ fn warn_of_unused_route_by(
 }
 
 impl CrossShardRule<'_> {
-    /// Warns that the charge can span several shards. `routes` determines the shards of the limits,
-    /// and `shards` describes the shards in the message.
+    /// Warns that the charge of this rule can span several shards. `routes` states which subject
+    /// determines the shard of each limit, and `shards` describes the shards in the message.
     fn warn(&self, shards: &str, routes: &RoutingTable<'_>, report: &mut Report<'_>) {
         let message = format_args!(
             "a charge of the rule {} may span {shards} a refusal needs a second round trip",

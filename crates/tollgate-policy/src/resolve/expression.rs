@@ -17,7 +17,7 @@ use crate::decode::{self, Spanned, quoted};
 use crate::raw::Subject;
 use crate::report::Report;
 
-/// The maximum length of an expression in bytes, which bounds the time of an evaluation.
+/// The maximum length of an expression in bytes. It bounds the time of an evaluation.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 2_048;
 
 /// The size in bytes of the parser's stack. The parser uses up to 170 KB for each of at most 96
@@ -33,7 +33,7 @@ const CONDITIONS: &str = "expected ==, !=, in, &&, ||, !, has(), startsWith(), e
 
 const TEXTS: &str = "expected an attribute such as request.path, a text in quotes, +, or ? with :";
 
-/// A mistake in an expression: the message, and a hint with the correct form.
+/// A mistake in an expression: the message, and a hint that shows the correct form.
 type Mistake = (String, String);
 
 /// Compiles the condition `given`, which can refer to `subjects`. Returns `None` after reporting a
@@ -56,8 +56,9 @@ pub(super) fn text(given: &Spanned<decode::Text>, report: &mut Report<'_>) -> Op
     })
 }
 
-/// Parses and compiles an expression on a separate thread, because the parser is recursive and
-/// needs a large stack.
+/// Parses the expression `given` and compiles it with `compile`. Both run on a separate thread,
+/// because the parser is recursive and needs a large stack. Returns `None` after reporting a
+/// mistake.
 fn compiled<T: Send>(
     given: &Spanned<decode::Text>,
     report: &mut Report<'_>,
@@ -88,7 +89,7 @@ fn compiled<T: Send>(
     None
 }
 
-/// Describes a syntax error that the parser reported.
+/// Converts a syntax error of the parser to a mistake. `source` is the text of the expression.
 fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let hint = "texts are in quotes: request.method == 'POST'".to_owned();
     let Some(error) = error else { return ("this is not an expression".to_owned(), hint) };
@@ -113,8 +114,7 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
 struct Compiler<'e, 's, 'f> {
     source: &'e str,
     info: &'e SourceInfo,
-    /// The subjects to which the expression can refer. `None` means that it cannot refer to
-    /// subjects.
+    /// The subjects to which the expression can refer, or `None` if it cannot refer to any.
     subjects: Option<&'s mut NameTable<'f, Subject>>,
 }
 
@@ -290,7 +290,7 @@ impl Compiler<'_, '_, '_> {
         }
     }
 
-    /// Returns the attribute `name` of a map, such as `request.headers`.
+    /// Returns the attribute with the name `name` in the map `map`, such as `request.headers`.
     fn named(
         &self,
         root: &IdedExpr,
@@ -343,7 +343,7 @@ impl Compiler<'_, '_, '_> {
         (format!("{what} is not supported here"), hint.to_owned())
     }
 
-    /// Returns the text in the expression from which `tree` was parsed.
+    /// Returns the part of the expression's text from which `tree` was parsed.
     fn part(&self, tree: &IdedExpr) -> String {
         fn names(tree: &IdedExpr) -> Option<String> {
             match &tree.expr {

@@ -4,7 +4,8 @@ use crate::decode::{Spanned, Text, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the name of a header in lower case. Returns `None` after reporting a mistake.
+/// Returns the name of a header in lower case. Returns `None` after reporting that it is not a
+/// valid name. `what` is the kind of the name in messages.
 pub(super) fn field_name(
     given: &Spanned<Text>,
     what: &str,
@@ -17,8 +18,8 @@ pub(super) fn field_name(
 /// The maximum length of a query parameter's name in bytes.
 const MAX_PARAMETER: usize = 128;
 
-/// Checks that `text` can be the name of a query parameter. Returns `None` after reporting a
-/// mistake.
+/// Returns `Some` if `text` can be the name of a query parameter. Returns `None` after reporting
+/// that it cannot.
 pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Option<()> {
     let is_fine = (1..=MAX_PARAMETER).contains(&text.len()) && !text.chars().any(char::is_control);
     if has_star(text, at, "query parameter", report) {
@@ -33,8 +34,9 @@ pub(super) fn is_parameter(text: &str, at: Span, report: &mut Report<'_>) -> Opt
     None
 }
 
-/// Checks that `text` is a token as RFC 9110 defines it. Names of headers and cookies must be
-/// tokens. Returns `None` after reporting a mistake.
+/// Returns `Some` if `text` is a token as RFC 9110 defines it, which names of headers and cookies
+/// must be. Returns `None` after reporting that it is not. `what` is the kind of the name in
+/// messages.
 pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> Option<()> {
     if has_star(text, at, what, report) {
         return None;
@@ -47,8 +49,8 @@ pub(super) fn is_token(text: &str, at: Span, what: &str, report: &mut Report<'_>
     None
 }
 
-/// Returns whether a name contains `*`, and reports it. The name would be compared literally and
-/// match no request.
+/// Returns whether a name contains `*`, and reports it if it does. Such a name would be compared
+/// literally, and would match no request.
 fn has_star(text: &str, at: Span, what: &str, report: &mut Report<'_>) -> bool {
     let has_star = text.contains('*');
     if has_star {

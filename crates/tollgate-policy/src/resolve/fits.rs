@@ -10,7 +10,7 @@ use crate::raw::Limit;
 use crate::report::Report;
 use crate::settings::{MemoryBounds, MigrationStoreSettings, StoreSettings};
 
-/// Reports limits for which the state of one subject can need more bytes than the memory store
+/// Reports limits for which the state of one subject can become larger than the memory store
 /// allows.
 pub(super) fn check(
     limits: &NameTable<'_, Limit>,

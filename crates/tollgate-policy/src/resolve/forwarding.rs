@@ -1,4 +1,4 @@
-//! Resolves the settings of trusted proxies.
+//! Converts the keys `trusted_proxies` and `forwarded` to the settings of trusted proxies.
 
 use tollgate_core::policy::address::MAX_HOPS;
 use tollgate_core::policy::{Forwarding, Network};

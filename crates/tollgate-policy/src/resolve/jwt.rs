@@ -1,4 +1,4 @@
-//! Resolves the key `jwt` to a reader of the claims of tokens.
+//! Converts the key `jwt` to a reader of the claims of tokens.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const MAX_LEEWAY: u64 = 600_000;
 /// The default tolerated difference of clocks, in seconds.
 const LEEWAY: u64 = 30;
 
-/// The source of the tokens (JWT) of a policy.
+/// Where a request contains the token (JWT), and how its claims are read.
 pub(super) enum TokenSource {
     /// The file has no `jwt`.
     Absent,
@@ -31,7 +31,8 @@ pub(super) enum TokenSource {
 }
 
 impl TokenSource {
-    /// Resolves the key `jwt` of `file`. The keys that verify tokens are read from `files`.
+    /// Creates the source from the key `jwt` of `file`. The keys that verify tokens are read from
+    /// `files`. Mistakes are reported.
     pub(super) fn new(file: &PolicyFile, files: &mut Files<'_>, report: &mut Report<'_>) -> Self {
         let tokens = match &file.jwt {
             Field::Absent => return Self::Absent,
@@ -69,8 +70,8 @@ impl TokenSource {
     }
 }
 
-/// Returns the member names that lead to a claim, the outermost first. Returns `None` after
-/// reporting a mistake.
+/// Returns the member names that lead to the claim `given`, the outermost first. Returns `None`
+/// after reporting a mistake.
 fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>> {
     let text = &*given.value.0;
     if !text.starts_with('/') {
@@ -81,8 +82,8 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>>
     Some(text.split('/').skip(1).map(unescaped).collect())
 }
 
-/// Returns the part of a request that contains the token: a header or a cookie. Returns `None`
-/// after reporting a mistake.
+/// Returns the header or the cookie of a request that contains the token. Returns `None` after
+/// reporting a mistake.
 fn place(tokens: &Jwt, report: &mut Report<'_>) -> Option<SubjectSource> {
     if let (Some(_), Some(cookie)) = (tokens.header.given(), tokens.cookie.given()) {
         let hint = "a token is in one place: keep one of the two";
@@ -184,7 +185,7 @@ fn unverified_reader(expected: Expected) -> Arc<dyn ClaimReader> {
     Arc::new(TokenReader::new(Verifier::unverified(expected), description, None))
 }
 
-/// Describes the values that the claims of an accepted token must have.
+/// Returns a description of the values that the claims of an accepted token must have.
 fn description(expected: &Expected) -> String {
     let named = |what: &str, value: &Option<String>| {
         value.as_ref().map(|value| format!(", {what} {value}")).unwrap_or_default()
@@ -222,7 +223,7 @@ fn reader_of(policy: &Policy) -> Option<Arc<dyn ClaimReader>> {
     policy.dimensions().iter().find_map(of).map(Arc::clone)
 }
 
-/// Warns of a key `jwt` if no subject reads a claim.
+/// Warns of a key `jwt` that has no effect, because no subject reads a claim.
 pub(super) fn warn_if_unused(file: &PolicyFile, dimensions: &[Dimension], report: &mut Report<'_>) {
     let is_used = |one: &Dimension| matches!(one.source, SubjectSource::Claim(_));
     if let Some(tokens) = file.jwt.given()

@@ -1,4 +1,5 @@
-//! Resolves limits: their algorithms, their subjects, and the settings that clients see.
+//! Converts the key `limits` to limits, with their algorithms, their subjects, and the settings
+//! that clients see.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use crate::decode::{Field, Named, Spanned, is_name, quoted};
 use crate::raw::{self, Kind, Subject};
 use crate::report::Report;
 
-/// A limit that rules can use.
+/// A resolved limit, with everything that its rules need.
 pub(super) struct ResolvedLimit {
     pub(super) limit: LimitBinding,
     /// The limit's quotas by the value of a subject.
@@ -31,7 +32,8 @@ pub(super) struct ResolvedLimit {
     pub(super) price: ResolvedCost,
 }
 
-/// Returns the limits in file order. A limit with a mistake is `None`, and the mistake is reported.
+/// Returns the limits in file order. An element is `None` if the limit has a mistake, which is
+/// reported.
 pub(super) fn limits(
     limits: &NameTable<'_, raw::Limit>,
     subjects: &mut Subjects<'_, '_>,
@@ -67,7 +69,8 @@ fn resolve_limit(
     Some(ResolvedLimit { limit, quotas, windows, price })
 }
 
-/// Adds the candidate, and the share of subjects for which the limit is enforced.
+/// Adds the candidate of the limit, and the share of subjects for which the limit is enforced.
+/// Returns `None` after reporting a mistake.
 fn with_candidate(
     limit: Limit,
     kind: Kind,
@@ -87,8 +90,8 @@ fn with_candidate(
     }
 }
 
-/// Returns the indices of the limit's subjects. The limit has one counter for each combination of
-/// their values.
+/// Returns the indices of the subjects in `per`. The limit has one counter for each combination of
+/// their values. Returns `None` after reporting a mistake.
 fn per(
     raw: &raw::Limit,
     subjects: &mut NameTable<'_, Subject>,
@@ -110,7 +113,8 @@ fn per(
     is_whole.then_some(per)
 }
 
-/// Creates a limit with the settings that clients see, such as its unit.
+/// Creates the limit `name` with the settings that clients see, such as its unit. Returns `None`
+/// after reporting a mistake.
 fn with_answers(
     name: &Spanned<String>,
     algorithm: Algorithm,

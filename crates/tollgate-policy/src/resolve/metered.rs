@@ -1,5 +1,5 @@
-//! Resolves the cost of requests. A cost is known when the request arrives, or only when the
-//! response is complete.
+//! Converts the key `cost` to the cost of a request, which is known when the request arrives, or
+//! only when the response is complete.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -14,12 +14,14 @@ use crate::raw;
 use crate::report::Report;
 use crate::span::Span;
 
-/// The resolved cost of a request.
+/// The cost of a request, as the policy file determines it.
 #[derive(Clone)]
 pub(super) struct ResolvedCost {
-    /// The cost. If the response determines the cost, the units that are reserved by default.
+    /// The cost of the request. If the response determines the cost, the units that are reserved by
+    /// default.
     pub(super) cost: Cost,
-    /// The source of the cost, if the cost is known only when the response is complete.
+    /// The parts of the response and of the request that determine the cost, if the cost is known
+    /// only when the response is complete.
     pub(super) meter: Option<ResolvedMeter>,
 }
 
@@ -35,8 +37,8 @@ impl ResolvedCost {
     const ONE: Self = Self { cost: Cost::ONE, meter: None };
 }
 
-/// Returns the configured cost, or the default of one unit. Returns `None` after reporting a
-/// mistake.
+/// Returns the cost that the key `cost` sets, or one unit if the key is absent. Returns `None`
+/// after reporting a mistake.
 pub(super) fn price(field: &Field<raw::Cost>, report: &mut Report<'_>) -> Option<ResolvedCost> {
     match field {
         Field::Absent => Some(ResolvedCost::ONE),
@@ -108,8 +110,8 @@ fn reserve(
     Some((otherwise, Some(ReservationAmount { source, at_least, at_most })))
 }
 
-/// Returns the bound on the units to reserve. Returns `Some(None)` if the policy does not set the
-/// bound, and `None` after reporting a mistake.
+/// Returns the lower or upper bound on the units to reserve. Returns `Some(None)` if the policy
+/// does not set this bound, and `None` after reporting a mistake.
 fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> {
     match field {
         Field::Absent => Some(None),
@@ -136,7 +138,9 @@ fn place<T>(key: &'static str, field: &Field<T>) -> Place {
     (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
 }
 
-/// Checks that exactly one of the sources is set. Returns `None` after reporting a mistake.
+/// Returns `Some` if exactly one of `sources` is set. Returns `None` after reporting that none or
+/// several are set. `what` is the name of the value in messages, and `known` are the names of all
+/// sources.
 fn one_source(
     what: &str,
     sources: &[Place],

@@ -1,5 +1,5 @@
-//! Resolves the raw keys of a file to a policy. Names become indices, words become values, and
-//! contradictions are reported.
+//! Resolves a file: converts its raw keys to a policy. Names become indices, words become values,
+//! and contradictions are reported.
 
 mod algorithm;
 mod answers;

@@ -1,4 +1,4 @@
-//! Resolves the modes of limits: the store decides, or nodes decide with quota leases.
+//! Converts the key `mode` of a limit: the store decides, or nodes decide with quota leases.
 
 use tollgate_core::policy::Rule;
 use tollgate_core::{Limit, LimitError, LimitMode, Millis, Policy};
@@ -8,10 +8,11 @@ use crate::decode::{Field, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// A lease that is shorter than this time usually ends before its units are used.
+/// The length of a quota lease below which the policy gets a warning: such a lease usually ends
+/// before its units are used.
 const SHORT: Millis = Millis::new(100);
 
-/// Adds the mode to the limit. Returns `None` after reporting a mistake.
+/// Returns the limit with the mode that the file sets. Returns `None` after reporting a mistake.
 pub(super) fn decided(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     match &raw.mode {
         Field::Absent => Some(limit),

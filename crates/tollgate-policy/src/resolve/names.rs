@@ -6,15 +6,15 @@ use crate::decode::{Field, Named, Names, Spanned, quoted};
 use crate::report::Report;
 use crate::span::Span;
 
-/// The names that one section of the file defines, such as the limits, in file order. The table
-/// records which of the names are used.
+/// The names that one section of the file defines, such as the names of the limits, in file order.
+/// The table records which of the names the file uses.
 pub(super) struct NameTable<'f, T> {
     kind: &'static str,
     named: &'f [Named<T>],
     indices: HashMap<&'f str, usize>,
     used: Vec<bool>,
-    /// Whether the section with the names could be read. If not, the mistake in the section is
-    /// already reported.
+    /// Whether the section could be read. If not, its mistake is already reported, and unknown
+    /// names are not reported.
     are_read: bool,
 }
 

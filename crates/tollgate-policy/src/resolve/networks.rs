@@ -1,4 +1,5 @@
-//! Resolves lists of networks. The networks are in the policy file or in files of their own.
+//! Converts the key `networks` to lists of networks. The networks are in the policy file or in
+//! files of their own.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,12 +16,13 @@ use crate::report::Report;
 /// The lists of networks of a policy.
 pub(super) struct NetworkTable<'f> {
     names: NameTable<'f, Networks>,
-    /// The lists in file order. A list with a mistake is `None`, and the mistake is reported.
+    /// The lists in file order. An element is `None` if the list has a mistake, which is reported.
     lists: Vec<Option<Arc<NetworkList>>>,
 }
 
 impl<'f> NetworkTable<'f> {
-    /// Resolves all lists of networks. The files of the lists are read from `files`.
+    /// Creates the lists of networks of `file`. The files of the lists are read from `files`.
+    /// Mistakes are reported.
     pub(super) fn new(
         file: &'f PolicyFile,
         files: &mut Files<'_>,
@@ -82,7 +84,7 @@ impl<'f> NetworkTable<'f> {
     }
 }
 
-/// Returns up to three of the texts, followed by the number of the remaining texts.
+/// Returns up to three of `texts`, followed by the number of the other texts, for a message.
 fn summary(texts: &[&str]) -> String {
     const SHOWN: usize = 3;
     let shown = texts.iter().take(SHOWN).copied().collect::<Vec<_>>().join(" or ");

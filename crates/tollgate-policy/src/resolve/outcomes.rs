@@ -1,5 +1,5 @@
-//! Resolves the statuses of responses: those that a limit counts, and those for which a rule
-//! refunds.
+//! Converts the statuses of responses in a policy file: those that a limit counts, and those for
+//! which a rule refunds its charges.
 
 use tollgate_core::StatusSet;
 use tollgate_core::{Algorithm, Limit};
@@ -9,8 +9,8 @@ use crate::decode::{Field, OneOrMore, StatusRange, quoted};
 use crate::raw::{self, PolicyFile};
 use crate::report::Report;
 
-/// Adds the statuses of the responses that the limit counts. Returns `None` after reporting a
-/// mistake.
+/// Returns the limit with the statuses of the responses that it counts. Returns `None` after
+/// reporting a mistake.
 pub(super) fn counted(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     let Some(count) = raw.count.given() else { return Some(limit) };
     if let Algorithm::Concurrency(_) = limit.algorithm() {
@@ -71,8 +71,8 @@ pub(super) fn warn(file: &PolicyFile, limits: &NameTable<'_, raw::Limit>, report
     }
 }
 
-/// Returns the statuses of responses for which a rule refunds. Returns `None` if the rule does not
-/// set such statuses.
+/// Returns the statuses of responses for which a rule refunds its charges. Returns `None` if the
+/// rule does not set such statuses, or if their value has a mistake.
 pub(super) fn refund(
     field: &Field<OneOrMore<StatusRange>>,
     report: &mut Report<'_>,

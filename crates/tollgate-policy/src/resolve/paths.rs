@@ -1,4 +1,4 @@
-//! Resolves the options for comparing paths.
+//! Converts the key `paths` to the options for comparing paths.
 
 use tollgate_core::policy::{AmbiguousPaths, PathOptions, PathParameters, Rule};
 

@@ -1,4 +1,4 @@
-//! Resolves JSON pointers.
+//! Converts texts of a policy file to JSON pointers.
 
 use tollgate_core::policy::JsonPointer;
 

@@ -1,4 +1,4 @@
-//! Resolves quotas and bursts that depend on the value of a subject.
+//! Converts quotas and bursts that depend on the value of a subject to one limit for each value.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::decode::{Field, Spanned, Text, Whole, quoted};
 use crate::raw::{self, Amount, ByValue, Subject};
 use crate::report::Report;
 
-/// The subjects of the file, and the dimensions that they were resolved to.
+/// The subjects of the file, and the dimensions of the policy to which they were converted.
 pub(super) struct Subjects<'m, 'f> {
     pub(super) table: &'m mut NameTable<'f, Subject>,
     pub(super) dimensions: &'m [Option<Dimension>],
@@ -71,7 +71,8 @@ pub(super) fn quotas(
     .map(Some)
 }
 
-/// Returns the values for which the file sets a quota or a burst. Each value occurs once.
+/// Returns the values of the subject for which the file sets a quota or a burst. Each value occurs
+/// once.
 fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     let mut names: Vec<&Spanned<String>> = Vec::new();
     let values = amounts.into_iter().flatten().filter_map(|amount| amount.values.value());
@@ -83,7 +84,8 @@ fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
     names
 }
 
-/// Returns `limit` with the quota and the burst that the file sets for the value `name`.
+/// Returns `limit` with the quota and the burst that the file sets for the value `name`. Returns
+/// `None` after reporting a mistake.
 fn of_value(
     limit: &Limit,
     name: &Spanned<String>,
@@ -100,8 +102,8 @@ fn of_value(
     made.map_err(refused).ok()
 }
 
-/// Returns the number for `value`. Returns `None` if the number has a mistake, which is already
-/// reported.
+/// Returns the number that the file sets for requests with `value`. Returns `None` if the number
+/// has a mistake, which is already reported.
 fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     let known = Amount::by_value(field).and_then(|by_value| by_value.values.value());
     let named = known.and_then(|known| known.0.iter().find(|named| named.name.value == value));
@@ -111,8 +113,10 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     }
 }
 
-/// Returns whether a subject can select numbers, and reports it if it cannot. A subject cannot
-/// select numbers if clients can choose its value, or if only the hash of its value is stored.
+/// Returns `Some` if the values of the subject with the index `index` may select numbers, such as
+/// quotas. Returns `None` after reporting that they may not: clients can choose the value, or only
+/// the hash of the value is stored. `by` is the key that names the subject, and `what` is what the
+/// subject would select.
 pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,
@@ -149,8 +153,8 @@ pub(super) fn is_trusted(
     Some(())
 }
 
-/// Returns whether clients can choose the value of the subject without requesting another
-/// operation.
+/// Returns whether clients can choose the value of a subject with this source, without requesting
+/// another operation.
 pub(super) fn can_be_chosen(source: &SubjectSource) -> bool {
     match source {
         SubjectSource::Header { .. }

@@ -1,4 +1,5 @@
-//! Resolves responses to refused requests: statuses, header fields, bodies and documentation.
+//! Converts the key `refuse` to the response to refused requests: its status, header fields, bodies
+//! and documentation.
 
 use std::ops::RangeInclusive;
 
@@ -13,12 +14,13 @@ use crate::raw::{self, RefuseAnswer};
 use crate::report::Report;
 use crate::suggest::suggest;
 
-/// The statuses that a refusal can have. A refusal must be an error, because the service did not
-/// answer the request.
+/// The statuses that a policy can set for the response to a refused request. The status must be
+/// that of an error, because the service did not answer the request.
 const STATUSES: RangeInclusive<u16> = 400..=599;
-/// The largest number of header fields that a policy can add to a refusal.
+/// The largest number of header fields that a policy can add to the response to a refused request.
 const MAX_HEADERS: usize = 16;
-/// The maximum length in bytes of the value of a header field, and of the documentation's address.
+/// The maximum length in bytes of the value of a header field. The same maximum applies to the
+/// address of the documentation.
 const MAX_VALUE: usize = 1_024;
 
 /// Header fields that a policy cannot set. They describe the connection or the body, or Tollgate
@@ -47,7 +49,7 @@ const RESERVED: [&str; 17] = [
 /// prefix.
 const OF_LIMITS: [&str; 2] = ["ratelimit", "x-ratelimit"];
 
-/// Adds the response to requests that the limit refuses, if the file sets one.
+/// Returns the limit with the response to requests that it refuses, if the file sets one.
 pub(super) fn refused(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Limit {
     match refusal(&raw.refuse, report) {
         Some(refusal) => limit.with_refusal(refusal),
@@ -55,8 +57,8 @@ pub(super) fn refused(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -
     }
 }
 
-/// Returns the settings of a refusal. Returns `None` if the file has none, and after reporting a
-/// mistake.
+/// Returns the settings of the response to refused requests. Returns `None` if the file has none,
+/// and also after reporting a mistake.
 pub(super) fn refusal(
     raw: &Field<RefuseAnswer>,
     report: &mut Report<'_>,
@@ -84,7 +86,7 @@ pub(super) fn refusal(
     })
 }
 
-/// Returns the status of a refusal, or `None` after reporting a mistake.
+/// Returns the status of the response to refused requests, or `None` after reporting a mistake.
 fn status(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u16> {
     let status = u16::try_from(given.value.0).ok().filter(|status| STATUSES.contains(status));
     if status.is_none() {

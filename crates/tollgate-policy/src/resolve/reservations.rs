@@ -1,4 +1,4 @@
-//! Resolves the reservation settings of limits.
+//! Converts the key `reservation` of a limit to the terms of reservations.
 
 use tollgate_core::{Limit, LimitError, ReservationTerms};
 
@@ -7,7 +7,7 @@ use crate::raw::{self, Reservation};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Adds the reservation settings to `limit`, or returns `None` after reporting a mistake.
+/// Returns `limit` with the reservation settings of the file, or `None` after reporting a mistake.
 pub(super) fn reserved(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) -> Option<Limit> {
     let hold = match &raw.reservation {
         Field::Absent => return Some(limit),
@@ -29,7 +29,8 @@ fn terms(raw: &Reservation) -> Option<ReservationTerms> {
     })
 }
 
-/// Returns the position, in the file, of the number that caused `error`.
+/// Returns the position of the number in the file that caused `error`. Returns `None` if no number
+/// in the file did.
 fn place(error: &LimitError, raw: &Reservation) -> Option<Span> {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

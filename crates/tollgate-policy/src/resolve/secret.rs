@@ -1,11 +1,13 @@
-//! Resolves the sources of secrets. A policy contains only the sources, and never the secrets.
+//! Converts keys to the sources of secrets. A policy contains only the sources, and never the
+//! secrets.
 
 use crate::decode::{Field, Spanned, Text};
 use crate::raw::{PolicyFile, Secret};
 use crate::report::Report;
 use crate::settings::KeySource;
 
-/// Returns the source of the deployment's key, or `None` after reporting a mistake.
+/// Returns the source of the key with which credentials are hashed, or `None` after reporting a
+/// mistake.
 pub(super) fn key(file: &PolicyFile, report: &mut Report<'_>) -> Option<KeySource> {
     match &file.secret {
         Field::Absent => Some(KeySource::Random),

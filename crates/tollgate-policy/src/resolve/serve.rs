@@ -1,4 +1,4 @@
-//! Resolves the listeners: their addresses, tokens and certificates.
+//! Converts the key `serve` to the settings of listeners: their addresses, tokens and certificates.
 
 use std::net::SocketAddr;
 
@@ -60,7 +60,7 @@ fn dashboard(given: &Dashboard, report: &mut Report<'_>) -> Option<DashboardSett
     Some(DashboardSettings { shown: shown?, samples_traffic: samples_traffic?, hosts: hosts? })
 }
 
-/// Whether a listener has the key `hosts`.
+/// Whether the settings of a listener can have the key `hosts`.
 #[derive(Clone, Copy, Debug)]
 enum HostNames {
     Allowed,

@@ -1,4 +1,5 @@
-//! Resolves the settings of load shedding: the fleet's pool, the bounds of a node, and the modes.
+//! Converts the key `shed` to the settings of load shedding: the limits of the fleet, the bounds of
+//! a node, and the modes.
 
 use std::num::NonZeroU32;
 
@@ -22,21 +23,23 @@ const RESERVE: Percent = match Percent::new(20) {
 /// The default time after which a permit expires if its node has died.
 const PERMIT_TTL: Millis = Millis::from_secs(60);
 
-/// The default timeout of the algorithm `aimd`: the longest time until the head of a response.
+/// The default `timeout` of an adaptive bound with the algorithm `aimd`: the longest time until the
+/// head of a response arrives.
 const TIMEOUT: Millis = Millis::from_secs(5);
 
 /// The largest bound that a policy can set for the requests in flight on one node.
 const MAX_IN_FLIGHT: u64 = 1_000_000;
 
-/// The settings of load shedding, and the concurrency limits that count the requests of the fleet.
+/// The settings of load shedding, and the concurrency limits that count the requests in flight on
+/// all nodes.
 #[derive(Default)]
 pub(super) struct ResolvedShedding {
     pub(super) shedding: Shedding,
     pub(super) pools: Vec<LimitBinding>,
 }
 
-/// Resolves the settings of load shedding. The policy has `limits` other limits. Returns `None`
-/// after reporting a mistake.
+/// Returns the settings of load shedding, or `None` after reporting a mistake. `limits` is the
+/// number of the policy's other limits, after which the limits of load shedding get their indices.
 pub(super) fn shed(
     file: &PolicyFile,
     limits: usize,
@@ -92,8 +95,8 @@ fn check_reserved_names(file: &PolicyFile, report: &mut Report<'_>) {
     }
 }
 
-/// Returns the concurrency limits that count the requests of the fleet: all requests, and the
-/// noncritical ones. Returns `None` after reporting a mistake.
+/// Returns the two concurrency limits that count requests in flight on all nodes: one for all
+/// requests, and one for the noncritical requests. Returns `None` after reporting a mistake.
 fn pool_limits(fleet: &Spanned<Fleet>, report: &mut Report<'_>) -> Option<[LimitBinding; 2]> {
     let Fleet { capacity, reserve_critical, permit_ttl, .. } = &fleet.value;
     let capacity_at = capacity.given()?.at;
@@ -175,7 +178,8 @@ fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU3
     number
 }
 
-/// Returns a delay, or `Some(None)` if none is set. Returns `None` if the delay has a mistake.
+/// Returns a delay, or `Some(None)` if the key is absent. Returns `None` if the delay has a
+/// mistake, which is already reported.
 fn delay(raw: &Field<Duration>) -> Option<Option<Millis>> {
     raw.or_default(|delay| Some(delay.0), None)
 }

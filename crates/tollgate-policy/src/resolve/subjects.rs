@@ -1,4 +1,4 @@
-//! Resolves the subjects of a policy file to the dimensions of the policy.
+//! Converts the key `subjects` to the dimensions of the policy.
 
 use tollgate_core::policy::{Attribute, Dimension, SubjectSource};
 
@@ -35,8 +35,8 @@ const CREDENTIALS: [&str; 14] = [
 const IPV4_PREFIX: u8 = 32;
 const IPV6_PREFIX: u8 = 64;
 
-/// Returns a dimension for each subject, in file order. A subject with a mistake is `None`, and the
-/// mistake is reported.
+/// Returns a dimension for each subject, in file order. An element is `None` if the subject has a
+/// mistake, which is reported.
 pub(super) fn dimensions(
     subjects: &mut NameTable<'_, Subject>,
     tokens: &TokenSource,
@@ -123,7 +123,8 @@ fn source(
     plain.into_iter().find_map(|(present, source)| present.map(|_| source))
 }
 
-/// Checks that a subject has exactly one source. Returns `None` after reporting a mistake.
+/// Returns `Some` if a subject has exactly one source. Returns `None` after reporting that it has
+/// none or several.
 fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>) -> Option<()> {
     fn place<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
         (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
@@ -165,7 +166,7 @@ fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>
     None
 }
 
-/// Reports options of a subject that belong to another source than the subject has.
+/// Reports options of a subject that belong to another source than `source`.
 fn misplaced(subject: &Subject, source: Option<&SubjectSource>, report: &mut Report<'_>) {
     if subject.client_address.is_absent() {
         let prefixes =
@@ -222,7 +223,7 @@ fn by_header(
     })
 }
 
-/// Texts that often occur in the names of query parameters with credentials.
+/// Texts that often occur in the names of query parameters which contain credentials.
 const SECRET_PARTS: [&str; 7] = ["key", "token", "secret", "password", "auth", "session", "sig"];
 
 fn by_parameter(
@@ -244,8 +245,8 @@ fn by_parameter(
     Some(SubjectSource::Query { parameter: name.into(), is_secret: is_clear.is_none() })
 }
 
-/// Returns the source of a subject with a value that an expression makes. The value is hashed
-/// before use if it might contain a credential. Returns `None` after reporting a mistake.
+/// Returns the source of a subject whose value is made by the expression `given`. The value is
+/// hashed before use if it might contain a credential. Returns `None` after reporting a mistake.
 fn by_expression(
     given: &Spanned<Text>,
     subject: &Subject,

@@ -1,5 +1,5 @@
-//! Resolves the key `tenants`: the subject that contains the name of the tenant, and the word by
-//! which limits refer to the tenant's plan.
+//! Converts the key `tenants` to the subject that contains the name of the tenant, and to the word
+//! by which limits refer to the tenant's plan.
 
 use super::quotas::{Subjects, is_trusted};
 use crate::decode::Field;

@@ -1,4 +1,4 @@
-//! Resolves the settings of tracing.
+//! Converts the key `traces` to the settings of tracing.
 
 use std::path::PathBuf;
 
@@ -7,8 +7,8 @@ use crate::raw::PolicyFile;
 use crate::report::Report;
 use crate::settings::{DEFAULT_SAMPLE, TracesSettings};
 
-/// Returns the tracing settings, or `Some(None)` if the file has none. Returns `None` after
-/// reporting a mistake.
+/// Returns the tracing settings, or `Some(None)` if the file has no key `traces`. Returns `None`
+/// after reporting a mistake.
 pub(super) fn traces(file: &PolicyFile, report: &mut Report<'_>) -> Option<Option<TracesSettings>> {
     let traces = match &file.traces {
         Field::Absent => return Some(None),

@@ -33,8 +33,8 @@ pub(super) fn warn(
     }
 }
 
-/// Warns of a rule that never decides. Such a rule comes after a rule that matches all of its
-/// requests.
+/// Warns of the rule with the index `index` if it never decides, because an earlier rule matches
+/// all of its requests. `at` is the position of the rule.
 fn shadowed_rule(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     if policy.match_mode() != MatchMode::FirstMatch {
         return;
@@ -74,8 +74,8 @@ fn covers(earlier: &RequestMatch, later: &RequestMatch) -> bool {
         && all_of(&earlier.lacks, &later.lacks)
 }
 
-/// Warns of limits that count by a subject that some requests of the rule may lack. All clients
-/// without the subject share one counter.
+/// Warns of limits of the rule with the index `index` that count by a subject which some requests
+/// of the rule may lack. All clients without a value of the subject share one counter.
 fn shared_counters(policy: &Policy, index: usize, at: Span, report: &mut Report<'_>) {
     let rule = &policy.rules()[index];
     for binding in rule.limits.iter().map(|used| &policy.limits()[used.limit]) {
@@ -102,7 +102,8 @@ fn is_never_empty(text: &Text) -> bool {
     }
 }
 
-/// Returns whether requests of the rule may have no value for the subject.
+/// Returns whether some requests that `rule` matches may have no value for a subject with this
+/// source.
 fn may_be_absent(source: &SubjectSource, rule: &Rule) -> bool {
     match source {
         SubjectSource::Credential { .. }

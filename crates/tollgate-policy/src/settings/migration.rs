@@ -21,7 +21,7 @@ pub struct RolloutSettings {
 /// A shadow store: one store decides, and a second store is compared with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ShadowSettings {
-    /// The percentage of clients. Only the decisions about these clients are compared.
+    /// The percentage of clients whose decisions are compared.
     pub percent: Percent,
     /// The store that decides.
     pub store: MigrationStoreSettings,

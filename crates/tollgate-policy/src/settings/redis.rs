@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::KeySource;
 use crate::redact::redact_word;
 
-/// The shards in Redis or Valkey, and their settings.
+/// The settings of the Redis or Valkey store: its shards and how nodes use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {
     /// The shards in file order, at least one.
@@ -20,16 +20,17 @@ pub struct RedisSettings {
     pub previous: Option<PreviousShardMap>,
     /// The deadline of a decision.
     pub deadline: Duration,
-    /// The number of nodes that share the limits. A node's local fallback admits the quota divided
-    /// by this number.
+    /// The number of nodes that share the limits. While the store does not answer, a node with the
+    /// local fallback admits the quota divided by this number.
     pub nodes: NonZeroU32,
     /// The clock that provides the time of decisions.
     pub clock: DecisionClock,
-    /// The servers to which queries for a client's status are sent.
+    /// The servers from which a client's status is read.
     pub reads: ReadFrom,
     /// Whether this node keeps a deny cache.
     pub remember_refusals: DenyCacheMode,
-    /// The form in which a decision runs on the servers.
+    /// Whether the step that decides a call runs on the servers as a module, a function or a
+    /// script.
     pub step: StepForm,
     /// The user name for server URLs without one.
     pub user: Option<Box<str>>,
@@ -39,7 +40,7 @@ pub struct RedisSettings {
     pub tls: TlsFiles,
     /// Credentials and certificates for the sentinels.
     pub sentinel: SentinelAccess,
-    /// The names of the limits with readable subjects in the keys.
+    /// The names of the limits whose subjects are readable in the names of Redis keys.
     pub revealed: Vec<Box<str>>,
 }
 
@@ -54,7 +55,8 @@ pub struct PreviousShardMap {
     pub route_by: Option<Box<str>>,
 }
 
-/// Credentials and certificates for sentinels. Those of the servers do not apply to sentinels.
+/// Credentials and certificates for connections to sentinels. The credentials and certificates for
+/// the servers are not used for sentinels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SentinelAccess {
     /// The user name for sentinel URLs without one.
@@ -107,10 +109,10 @@ pub enum Topology {
 /// The transport to servers that sentinels announce.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Transport {
-    /// Unencrypted.
+    /// The connections are not encrypted.
     #[default]
     Tcp,
-    /// TLS.
+    /// The connections use TLS.
     Tls,
 }
 
@@ -147,13 +149,13 @@ pub enum DecisionClock {
     Store,
 }
 
-/// The servers to which queries for a client's status are sent.
+/// The servers from which a client's status is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ReadFrom {
     /// Replicas, and the primary if no replica can answer.
     #[default]
     Replicas,
-    /// Primaries only.
+    /// Only primaries.
     Primaries,
 }
 
@@ -168,7 +170,7 @@ pub enum DenyCacheMode {
     Disabled,
 }
 
-/// The form in which a decision runs on the servers.
+/// Whether the step that decides a call runs on the servers as a module, a function or a script.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StepForm {
     /// The step runs in the server module if the server has loaded it, otherwise as a function if
@@ -178,9 +180,9 @@ pub enum StepForm {
     /// The step runs in the server module. The module stores the state in tables that many subjects
     /// share.
     Tables,
-    /// The step runs as a function.
+    /// The step runs as a function on every server.
     Function,
-    /// The step runs as a script.
+    /// The step runs as a script on every server.
     Script,
 }
 

@@ -10,7 +10,7 @@ pub const DEFAULT_SAMPLE: Percent = match Percent::new(1) {
     None => Percent::ALL,
 };
 
-/// The settings of the spans of requests.
+/// The settings of tracing: where the spans of requests are sent, and for which requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TracesSettings {
     /// The address of the collector. If this is `None`, the environment variable
@@ -19,9 +19,10 @@ pub struct TracesSettings {
     /// The certificate authorities to trust for the collector's certificate instead of the
     /// system's.
     pub authorities: Option<PathBuf>,
-    /// The percentage of traces that are recorded.
+    /// The percentage of traces that are recorded. [`parents`](Self::parents) determines to which
+    /// traces it applies.
     pub sample: Percent,
-    /// Whether to follow the caller's decision about recording the caller's trace.
+    /// Whether Tollgate follows a caller's decision about recording the caller's trace.
     pub parents: ParentSampling,
 }
 

@@ -15,21 +15,22 @@ use crate::import::{Conversion, Note};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Merges the descriptors of several files into one policy.
+/// The state of a conversion, which merges the descriptors of several files into one policy.
 pub(super) struct Converter {
     counting: Counting,
     draft: PolicyDraft,
     notes: Vec<Note>,
     names: LimitNames,
-    /// The positions of the root descriptors that were already added, by domain, key and value.
+    /// The file and the line of each root descriptor that was already seen, by domain, key and
+    /// value.
     roots: HashMap<(String, String, String), (Arc<str>, usize)>,
-    /// The names to which `replaces` refers, by domain.
+    /// The names of limits in `replaces`, by domain.
     replaceable: HashMap<String, BTreeSet<String>>,
     is_one_domain: bool,
 }
 
-/// The keys and values of the descriptors above a descriptor. The names of limits are made from
-/// them.
+/// The keys and values of the descriptors that lead from the root to a descriptor. The names of
+/// limits are made from them.
 type ParentPath<'a> = Vec<&'a str>;
 
 impl Converter {
@@ -68,7 +69,8 @@ impl Converter {
         }
     }
 
-    /// Collects the names to which `replaces` refers, for each domain.
+    /// Collects the names in `replaces` of all `sources`, separately for each domain, and reserves
+    /// them.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
@@ -78,7 +80,7 @@ impl Converter {
         self.is_one_domain = self.replaceable.len() < 2;
     }
 
-    /// Adds the descriptors of a file to the policy.
+    /// Adds the descriptors of the file `source` to the policy.
     pub(super) fn add(&mut self, source: &Source) {
         let domain = &source.domain.value;
         let known = self.draft.domains.iter().position(|(name, _)| name == domain);
@@ -114,7 +116,7 @@ impl Converter {
     }
 }
 
-/// A file that is being converted.
+/// The file that is being converted, with the conversion to which it belongs.
 struct File<'c, 's> {
     converter: &'c mut Converter,
     file: &'s Arc<str>,
@@ -190,8 +192,9 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds the rate limit of a descriptor. If the rate limit needs a limit in the policy, adds the
-    /// limit and returns its name.
+    /// Adds the rate limit of a descriptor to `out`, the keys of the descriptor in the policy. If
+    /// the rate limit needs a limit in the policy, adds that limit and returns its name. Otherwise
+    /// returns `None`.
     fn allowance(
         &mut self,
         limit: &RateLimit,
@@ -223,7 +226,8 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds a limit of `requests` per `units` units of time to the policy.
+    /// Adds a limit with the name `name` to the policy: `requests` in each window of `units` times
+    /// `unit`.
     fn window(&mut self, at: Span, requests: u32, unit: TimeUnit, units: u32, name: &str) {
         let window = tollgate_core::Millis::new(unit.window().get().saturating_mul(units.into()));
         let mut limit = Mapping::default();

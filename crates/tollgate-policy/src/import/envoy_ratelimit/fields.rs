@@ -32,21 +32,23 @@ const KNOWN: [&str; 17] = [
     "metadata",
 ];
 
-/// The values of a mapping that were not read yet, each with the position of its key.
+/// The keys of a mapping that were not read yet, each with its position and its value.
 pub(super) struct Fields<'n> {
     values: HashMap<&'n str, (Span, &'n Node)>,
 }
 
 impl<'n> Fields<'n> {
-    /// Reads the keys of the mapping `node`. Reports keys that the server does not accept. `what`
-    /// is the name of the mapping in messages.
+    /// Returns the keys and values of the mapping `node`. Reports keys that the server does not
+    /// accept. Returns `None` after reporting that `node` is not a mapping. `what` is the name of
+    /// the mapping in messages.
     pub(super) fn open(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Self { values: HashMap::new() };
         fields.add(node, what, report)?;
         Some(fields)
     }
 
-    /// Removes and returns the value of `key`. A null value counts as absent.
+    /// Removes `key`, and returns its position and its value. Returns `None` if the key is absent
+    /// or its value is null.
     pub(super) fn take(&mut self, key: &str) -> Option<(Span, &'n Node)> {
         self.values.remove(key).filter(|(_, node)| !matches!(node.kind, NodeKind::Null))
     }
@@ -70,7 +72,8 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Removes a boolean key. Returns the position of the key if its value is true.
+    /// Removes a key with a boolean value. Returns the position of the key if its value is true.
+    /// Returns `None` if it is false, if the key is absent, or after reporting another value.
     pub(super) fn switch(&mut self, key: &str, report: &mut Report<'_>) -> Option<Span> {
         let (key, node) = self.take(key)?;
         let word = match &node.kind {
@@ -110,7 +113,8 @@ impl<'n> Fields<'n> {
         Some(Spanned { value, at: node.at, key })
     }
 
-    /// Removes a key, and returns the elements of the list that is its value.
+    /// Removes a key, and returns the elements of the list that is its value. Returns `None` if the
+    /// key is absent, or after reporting another value.
     pub(super) fn list(&mut self, key: &str, report: &mut Report<'_>) -> Option<&'n [Node]> {
         let (_, node) = self.take(key)?;
         match &node.kind {
@@ -122,8 +126,9 @@ impl<'n> Fields<'n> {
         }
     }
 
-    /// Adds the keys of a mapping, and also the keys of the mappings to which its merge key `<<`
-    /// refers. If a key occurs in both, the value in the mapping itself counts.
+    /// Adds the keys of the mapping `node`, and also the keys of the mappings to which its merge
+    /// key `<<` refers. If a key occurs in both, the value in `node` counts. Returns `None` after
+    /// reporting that `node` is not a mapping.
     fn add(&mut self, node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<()> {
         let NodeKind::Mapping(pairs) = &node.kind else {
             unexpected(node, what, report);

@@ -13,8 +13,9 @@ pub(super) struct LimitNames {
 }
 
 impl LimitNames {
-    /// Reserves `name` for descriptors that set this name. The generated name of another limit then
-    /// never equals `name`. If it did, a `replaces` with `name` would also match that other limit.
+    /// Reserves `name`, which a `replaces` contains, for descriptors that have this name. No
+    /// generated name of another limit will then equal `name`, so the `replaces` does not match
+    /// that other limit.
     pub(super) fn reserve(&mut self, name: &str) {
         self.reserved.insert(name.to_owned());
     }

@@ -1,4 +1,4 @@
-//! The generated policy file.
+//! Writes the policy file that an import generates.
 
 use std::fmt::Write;
 
@@ -9,14 +9,15 @@ use crate::import::text::{Mapping, scalar};
 /// The content of a policy file before it is formatted.
 #[derive(Debug, Default)]
 pub(super) struct PolicyDraft {
-    /// The limits by name.
+    /// The keys of each limit, with the name of the limit.
     pub(super) limits: Vec<(String, Mapping)>,
-    /// The root descriptors by domain.
+    /// The keys of each root descriptor, grouped by domain.
     pub(super) domains: Vec<(String, Vec<Mapping>)>,
 }
 
 impl PolicyDraft {
-    /// Returns the text of the file.
+    /// Returns the text of the policy file. `counting` is the way in which the descriptors of a
+    /// request are counted.
     pub(super) fn write(&self, counting: Counting) -> String {
         let mut out = String::from("limits:");
         out.push_str(if self.limits.is_empty() { " {}\n" } else { "\n" });

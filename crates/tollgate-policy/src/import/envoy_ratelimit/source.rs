@@ -11,7 +11,7 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, document};
 
-/// The content of one file.
+/// The content of one configuration file of the server.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<str>,
@@ -22,12 +22,12 @@ pub(super) struct Source {
     pub(super) ignored: Vec<(String, Span)>,
 }
 
-/// One descriptor.
+/// One descriptor of the configuration file, with the descriptors below it.
 #[derive(Debug)]
 pub(super) struct Descriptor {
     pub(super) at: Span,
     pub(super) key: String,
-    /// The value of the entry. An empty text means that any value matches.
+    /// The value of the descriptor. An empty text means that every value matches.
     pub(super) value: String,
     pub(super) limit: Option<RateLimit>,
     pub(super) shadow_mode: Option<Span>,
@@ -40,7 +40,7 @@ pub(super) struct Descriptor {
     pub(super) ignored: Vec<(String, Span)>,
 }
 
-/// The rate limit of a descriptor, with its name and the names that it replaces.
+/// The rate limit of a descriptor, with its name and the names of the rate limits that it replaces.
 #[derive(Debug)]
 pub(super) struct RateLimit {
     pub(super) at: Span,
@@ -53,7 +53,7 @@ pub(super) struct RateLimit {
 #[derive(Debug)]
 pub(super) enum Rate {
     Unlimited,
-    /// At most a number of requests in each period of `units` units of time. The number 0 blocks
+    /// At most `requests` requests in each period of `units` times `unit`. The number 0 blocks
     /// every request.
     Limited {
         requests: u32,
@@ -62,7 +62,8 @@ pub(super) enum Rate {
     },
 }
 
-/// Reads a file. Returns `None` after reporting mistakes that the server rejects too.
+/// Parses a configuration file. Returns `None` after reporting mistakes that the server rejects
+/// too.
 pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Source> {
     let document = document(file.text, report)?;
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;

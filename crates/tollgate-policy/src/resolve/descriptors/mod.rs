@@ -1,4 +1,4 @@
-//! Resolves descriptor trees and their references to limits.
+//! Converts the key `descriptors` to descriptor trees, whose nodes refer to limits.
 
 mod node;
 mod replaced;
@@ -17,7 +17,7 @@ use crate::raw::{self, DescriptorDomain, DescriptorNode, PolicyFile};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Returns the domains in file order. A domain with a mistake is `None`, and the mistake is
+/// Returns the domains in file order. An element is `None` if the domain has a mistake, which is
 /// reported.
 pub(super) fn domains(
     file: &PolicyFile,
@@ -75,8 +75,8 @@ fn all(domain: &DescriptorDomain) -> Vec<&DescriptorNode> {
     all
 }
 
-/// Returns the name by which `replaces` refers to the descriptor. Returns `None` for a descriptor
-/// that is neither counted nor blocked.
+/// Returns the name by which `replaces` refers to the descriptor: its own name, or the name of its
+/// limit. Returns `None` if the descriptor has neither.
 fn name(node: &DescriptorNode) -> Option<&str> {
     let own = node.name.value();
     own.or_else(|| node.limit.value()).map(|name| name.0.as_str())
@@ -103,7 +103,8 @@ fn entry(key: &str, value: &str) -> String {
     quoted(&format!("{key}={value}"))
 }
 
-/// Returns whether the descriptors at `depth` are nested too deeply. Reports them if they are.
+/// Returns whether the descriptors at `depth` are deeper in the tree than allowed, and reports it
+/// if they are. `at` is the position of the descriptors.
 fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     if depth >= MAX_DEPTH {
         let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");
@@ -112,7 +113,7 @@ fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     depth >= MAX_DEPTH
 }
 
-/// Returns the nodes, or `None` if one of the nodes is `None` because of a mistake.
+/// Returns the nodes, or `None` if one of them is `None` because of a mistake in its descriptor.
 fn whole(nodes: Vec<Option<Node>>) -> Option<Vec<Node>> {
     nodes.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Resolves the descriptors of a tree, one level after another.
+//! Converts the descriptors of a domain to the nodes of a tree, one level after another.
 
 use tollgate_core::Algorithm;
 use tollgate_core::policy::descriptors::{
@@ -14,7 +14,8 @@ use crate::raw::{self, DescriptorNode};
 use crate::report::Report;
 use crate::span::Span;
 
-/// Resolves descriptors to nodes, with the names to which descriptors can refer.
+/// Converts the descriptors of the file to the nodes of a tree. Contains the limits to which the
+/// descriptors can refer.
 pub(super) struct DescriptorResolver<'m, 'f, 't> {
     pub(super) counted: &'m [Option<ResolvedLimit>],
     pub(super) limits: &'m mut NameTable<'f, raw::Limit>,
@@ -22,7 +23,7 @@ pub(super) struct DescriptorResolver<'m, 'f, 't> {
 }
 
 impl DescriptorResolver<'_, '_, '_> {
-    /// Resolves the descriptors of one parent to a level of the tree. Returns `None` after
+    /// Converts the descriptors that have one parent to a level of the tree. Returns `None` after
     /// reporting a mistake.
     pub(super) fn level(
         &mut self,
@@ -80,8 +81,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }
     }
 
-    /// Returns the rule of a descriptor. Returns `Some(None)` if the descriptor has no settings for
-    /// a rule, and `None` after reporting a mistake.
+    /// Returns the rule of the descriptor `given`. Returns `Some(None)` if the descriptor sets
+    /// nothing that needs a rule, and `None` after reporting a mistake.
     fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
         let raw = &given.value;
         let Some(allowance) = self.allowance(raw)? else {
@@ -102,8 +103,8 @@ impl DescriptorResolver<'_, '_, '_> {
         }))
     }
 
-    /// Returns the limit of a descriptor, or its decision without a limit. Returns `Some(None)` if
-    /// the descriptor has neither, and `None` after reporting a mistake.
+    /// Returns the limit of a descriptor, or its fixed decision if it is `unlimited` or `blocked`.
+    /// Returns `Some(None)` if the descriptor has neither, and `None` after reporting a mistake.
     fn allowance(&mut self, raw: &DescriptorNode) -> Option<Option<Allowance>> {
         let flag = |flag: &Field<Flag>| flag.given().filter(|_| is_on(flag)).map(|given| given.key);
         let described =

@@ -1,4 +1,4 @@
-//! Warnings about patterns that no value can reach.
+//! Warnings about patterns in descriptors that never apply.
 
 use tollgate_core::policy::descriptors::Pattern;
 
@@ -7,8 +7,8 @@ use crate::decode::{List, Spanned};
 use crate::raw::{DescriptorDomain, DescriptorNode};
 use crate::report::Report;
 
-/// The largest number of patterns of one parent that are compared with each other. Further patterns
-/// are not checked.
+/// The largest number of patterns below one descriptor that are compared with each other. Further
+/// patterns are not checked.
 const MAX_COMPARED: usize = 256;
 
 /// Warns of patterns that never apply, because an earlier pattern matches all of their values.

@@ -1,4 +1,4 @@
-//! Resolves the conditions of a rule.
+//! Converts the key `match` of a rule to the conditions of the rule.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ pub(super) fn matching(
     Nesting { depth: 0, left: MAX_NESTED }.set(raw, defined, report)
 }
 
-/// Resolves nested conditions, and bounds their depth and number.
+/// Converts the sets of conditions in `any` and `not`, and bounds their depth and their number.
 struct Nesting {
     depth: usize,
     left: usize,
@@ -149,7 +149,8 @@ pub(super) fn parameters(file: &PolicyFile) -> BTreeSet<&str> {
     segments.filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}')).collect()
 }
 
-/// Returns the converted values of a key. Returns `None` if one of the values has a mistake.
+/// Returns the values of a key, each converted by `value`. The list is empty if the key is absent.
+/// Returns `None` if one of the values has a mistake, which is reported.
 fn each<W, T>(
     field: &Field<OneOrMore<W>>,
     mut value: impl FnMut(&Spanned<W>) -> Option<T>,
@@ -207,8 +208,9 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<PathPattern> {
     }
 }
 
-/// Returns a part of a path pattern that has a meaning in other pattern languages, if the pattern
-/// contains one. Here, such a part is literal text and would match no request.
+/// Returns a part of a path pattern that has a meaning in other pattern languages, such as a
+/// regular expression, if the pattern contains one. In a policy, such a part is literal text and
+/// would match no request.
 fn foreign(text: &str) -> Option<&'static str> {
     let mut segments = text.split('/');
     if segments.any(|segment| segment.len() > 1 && segment.starts_with(':')) {

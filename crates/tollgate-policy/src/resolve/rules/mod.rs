@@ -1,4 +1,4 @@
-//! Resolves rules: their conditions, their limits and their settings.
+//! Converts the key `rules` to rules, with their conditions, their limits and their settings.
 
 mod conditions;
 mod queue;
@@ -25,14 +25,15 @@ pub(super) struct ResolvedRule {
     pub(super) at: Span,
 }
 
-/// The names to which rules can refer.
+/// The subjects, limits and lists of networks to which rules can refer.
 pub(super) struct Defined<'d, 'f> {
     pub(super) limits: &'d mut NameTable<'f, raw::Limit>,
     pub(super) subjects: &'d mut NameTable<'f, Subject>,
     pub(super) networks: &'d mut NetworkTable<'f>,
 }
 
-/// Returns the rules in file order. A rule with a mistake is `None`, and the mistake is reported.
+/// Returns the rules in file order. An element is `None` if the rule has a mistake, which is
+/// reported.
 pub(super) fn rules(
     file: &PolicyFile,
     counted: &[Option<ResolvedLimit>],
@@ -80,7 +81,8 @@ pub(super) fn default_on_failure(file: &PolicyFile) -> OnFailure {
     answers.and_then(|answers| answers.on_failure.value()).map(|word| word.0).unwrap_or_default()
 }
 
-/// Returns the names of the rules. A rule without a name is named by its number.
+/// Returns the names of the rules in file order. A rule without a name is named by its number, such
+/// as `rule-1`. Names that occur twice are reported.
 fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     let mut lines: HashMap<String, usize> = HashMap::new();
     let mut names = Vec::with_capacity(rules.len());
@@ -102,7 +104,7 @@ fn names(rules: &[Spanned<raw::Rule>], report: &mut Report<'_>) -> Vec<String> {
     names
 }
 
-/// Reports subjects that read a path parameter that no path pattern captures.
+/// Reports subjects that read a path parameter which no path pattern of the file captures.
 fn check_parameters(file: &PolicyFile, report: &mut Report<'_>) {
     let Some(subjects) = file.subjects.value() else { return };
     let parameters = conditions::parameters(file);

@@ -1,4 +1,4 @@
-//! Resolves the queue in which a rule's requests wait for a permit.
+//! Converts the key `queue` of a rule to the queue in which requests wait for a permit.
 
 use tollgate_core::policy::queue::{DEFAULT_QUEUE_LENGTH, MAX_QUEUE_LENGTH, MAX_QUEUE_WAIT};
 use tollgate_core::policy::{LimitRef, Queue, RuleMode};
@@ -9,8 +9,8 @@ use crate::decode::{Field, Spanned, quoted};
 use crate::raw;
 use crate::report::Report;
 
-/// Returns the queue of a rule. `None` means that the rule has no queue, or that a mistake was
-/// reported.
+/// Returns the queue of a rule. Returns `None` if the rule has no queue, and also after reporting a
+/// mistake.
 pub(super) fn queue(
     rule: &raw::Rule,
     uses: &[LimitRef],
@@ -44,8 +44,9 @@ pub(super) fn queue(
     Some(Queue { wait: wait.value.0, length })
 }
 
-/// Reports a queue in which no request would ever wait. Also reports the queue of a rule that has a
-/// limit with `count_refused`, because such a limit would count a waiting request as refused.
+/// Reports a queue that has no purpose, because no request would ever wait in it. Also reports the
+/// queue of a rule that has a limit with `count_refused`, because such a limit would count a
+/// waiting request as refused.
 fn check_purpose<'l>(
     given: &Spanned<raw::Queue>,
     mut limits: impl Iterator<Item = &'l Limit> + Clone,

@@ -1,4 +1,4 @@
-//! Resolves the limits that a rule charges.
+//! Converts the key `limits` of a rule to the limits that the rule charges.
 
 use tollgate_core::policy::{ChargeOn, LimitRef, MeteredLimit};
 use tollgate_core::{Algorithm, Limit};
@@ -83,7 +83,8 @@ fn charged(
     Some(price)
 }
 
-/// Reports a metered cost on a concurrency limit, which only counts requests in flight.
+/// Returns `Some` if the cost on `limit` can be metered. Returns `None` after reporting that
+/// `limit` is a concurrency limit, which only counts requests in flight.
 fn countable(limit: &Limit, at: Span, report: &mut Report<'_>) -> Option<()> {
     if !matches!(limit.algorithm(), Algorithm::Concurrency(_)) {
         return Some(());

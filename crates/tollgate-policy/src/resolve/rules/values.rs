@@ -1,4 +1,4 @@
-//! Resolves conditions on headers, query parameters and cookies.
+//! Converts the keys `header`, `query` and `cookie` of a rule to conditions.
 
 use tollgate_core::policy::descriptors::Pattern;
 use tollgate_core::policy::{ValueMatch, ValuePattern};
@@ -11,7 +11,8 @@ use crate::span::Span;
 
 /// The largest number of accepted values for one header, query parameter or cookie.
 const MAX_VALUES: usize = 64;
-/// The maximum length in bytes of a value or pattern, and of the name of a query parameter.
+/// The maximum length in bytes of a value or pattern. The same maximum applies to the name of a
+/// query parameter.
 const MAX_BYTES: usize = 256;
 
 /// The part of a request in which a condition looks for a value.
@@ -32,8 +33,8 @@ impl ValueKind {
     }
 }
 
-/// Returns the names that must be present and the values that they must have. Returns `None` after
-/// reporting a mistake.
+/// Returns the names that must be present in a request, with the values that each must have.
+/// Returns `None` after reporting a mistake.
 pub(super) fn wanted(
     field: &Field<OneOrMore<WantedValues>>,
     kind: ValueKind,
@@ -133,8 +134,9 @@ fn with_stars(text: &str, at: Span, report: &mut Report<'_>) -> Option<ValuePatt
     parsed.map_err(|error| report.error(at, message, error)).ok().map(ValuePattern::Pattern)
 }
 
-/// Returns a part of a text that has a meaning in other pattern languages, if the text contains
-/// one. Here, such a part is literal text and would match no request.
+/// Returns a part of a text that has a meaning in other pattern languages, such as a regular
+/// expression, if the text contains one. In a policy, such a part is literal text and would match
+/// no request.
 fn unsupported(text: &str) -> Option<&'static str> {
     let has_both = |open, close| text.contains(open) && text.contains(close);
     let is_expression = text.starts_with(['^', '~'])

@@ -1,14 +1,15 @@
-//! Resolves the deadline of decisions. It applies however slow the servers of the store are.
+//! Converts the key `deadline` to the deadline of decisions: the longest time that a decision may
+//! take, however slow the servers of the store are.
 
 use std::time::Duration;
 
 use crate::decode::{self, Field};
 use crate::report::Report;
 
-/// The default deadline.
+/// The deadline of decisions if the file sets none.
 const DEFAULT: Duration = Duration::from_millis(15);
 
-/// The longest deadline.
+/// The longest deadline that a file can set.
 const MAX: Duration = Duration::from_secs(10);
 
 /// Returns the configured deadline or the default. Returns `None` after reporting a mistake.

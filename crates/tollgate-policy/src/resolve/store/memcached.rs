@@ -1,4 +1,4 @@
-//! Resolves the settings of the memcached store.
+//! Converts the key `memcached` to the settings of the memcached store.
 
 use std::collections::HashSet;
 

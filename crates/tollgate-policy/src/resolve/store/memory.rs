@@ -1,4 +1,4 @@
-//! Resolves the bounds of the memory store.
+//! Converts the key `memory` to the bounds of the memory store.
 
 use crate::decode::{Spanned, Whole};
 use crate::raw::Memory;

@@ -1,4 +1,4 @@
-//! Resolves the settings of rollouts and shadow stores.
+//! Converts the keys `rollout` and `shadow` to the settings of a rollout and of a shadow store.
 
 use tollgate_core::Percent;
 
@@ -76,9 +76,10 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that use the same database. A subject has the same keys in both stores, so a
-/// charge or refund that is sent to both would count twice. Two databases of one server are
-/// different, and so are two memory stores of one process.
+/// Reports two stores that use the same database. Returns `None` if they do, or if one of the
+/// stores has a mistake. A subject has the same keys in both stores, so a charge or refund that is
+/// sent to both would count twice. Two databases of one server are different, and so are two memory
+/// stores of one process.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,
@@ -103,9 +104,9 @@ fn check_distinct(
     Some(())
 }
 
-/// Returns the databases that a store uses. Each database is identified by its number and its
-/// server. The server is given by its address, or by the address of a sentinel and the service
-/// name.
+/// Returns the databases that a store uses, as pairs of a server and the number of the database. A
+/// server is represented by its address, or by the address of a sentinel and the name of the
+/// service.
 fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
     let previous = redis.previous.iter().flat_map(|map| &map.shards);
     let mut keyspaces = Vec::new();

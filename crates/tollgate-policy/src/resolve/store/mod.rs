@@ -1,4 +1,4 @@
-//! Resolves the settings of the store.
+//! Converts the key `store` to the settings of the store.
 
 mod deadline;
 mod memcached;
@@ -53,12 +53,12 @@ pub(super) fn store(
     }
 }
 
-/// The keys that select a store, for messages.
+/// The names of the keys that select a store, for messages.
 const ANY: &str = "`memory`, `redis`, `memcached`, `rollout` or `shadow`";
 const ONE_OF_TWO: &str = "`memory`, `redis` or `memcached`";
 
-/// The keys that select a store: those of the policy's store, or of one store in a rollout or a
-/// shadow store.
+/// The keys that select the kind of a store: those of the policy's store, or of one of the two
+/// stores in a rollout or a shadow store.
 struct StoreKinds<'f> {
     memory: &'f Field<Memory>,
     redis: &'f Field<Redis>,
@@ -94,7 +94,9 @@ fn key<T>(field: &Field<T>) -> Option<Span> {
     field.given().map(|given| given.key)
 }
 
-/// Returns whether exactly one of `places` is set. Reports a mistake if none or several are set.
+/// Returns whether exactly one of the keys that select a store is present. Reports a mistake if
+/// none or several are. `places` are the positions of the keys that are present, and `expected`
+/// names all of them.
 fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
     let mut given: Vec<Span> = places.iter().flatten().copied().collect();
     given.sort_by_key(|key| (key.line, key.column));
@@ -120,8 +122,8 @@ fn without_secret(at: Span, report: &mut Report<'_>) {
     report.warning(at, message, hint);
 }
 
-/// Returns a number from 1 to `most`. Returns 1 if the key is absent, and `None` after reporting a
-/// mistake. `what` describes the number in messages.
+/// Returns the value of a key, which must be from 1 to `most`. Returns 1 if the key is absent, and
+/// `None` after reporting a mistake. `what` describes the number in messages.
 fn at_most(
     field: &Field<Whole>,
     most: u32,

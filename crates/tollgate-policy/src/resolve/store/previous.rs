@@ -1,4 +1,5 @@
-//! Resolves the previous shard map, which a policy contains during a rebalance.
+//! Converts the key `previous` to the previous shard map, which a policy contains during a
+//! rebalance.
 
 use super::shards::{ResolvedShards, listed, shard, weight};
 use super::topology::{NamedServers, topology};
@@ -7,8 +8,9 @@ use crate::raw::{Redis, Shard};
 use crate::report::Report;
 use crate::settings::{PreviousShardMap, ShardSettings, Topology};
 
-/// Returns the previous shard map, and adds the servers of its removed shards. `shards` is the new
-/// shard map. Returns `Some(None)` if one of the maps has a mistake, which is reported.
+/// Returns the previous shard map, and adds the servers of its removed shards to `shards`, the new
+/// shard map. Returns `None` if the file has no previous shard map, and `Some(None)` if one of the
+/// two maps has a mistake, which is reported.
 pub(super) fn map(
     redis: &Redis,
     shards: &mut Option<ResolvedShards>,
@@ -45,7 +47,8 @@ pub(super) fn map(
     Some(Some(PreviousShardMap { shards: left, route_by }))
 }
 
-/// Returns one shard of the previous map, or `None` after reporting a mistake.
+/// Returns one shard of the previous map, or `None` after reporting a mistake. `shards` are the
+/// shards of the new map, and `places` collects the servers of removed shards.
 fn one(
     named: &Named<Shard>,
     shards: &[ShardSettings],
@@ -89,8 +92,8 @@ fn names_servers(shard: &Shard) -> bool {
     is_said.contains(&false)
 }
 
-/// Returns whether both shard maps assign every subject to the same shard, provided that `route_by`
-/// is the same.
+/// Returns whether both shard maps have the same shards with the same weights. With the same
+/// `route_by`, every subject then has the same shard in both.
 fn is_same(left: &[ShardSettings], comes: &[ShardSettings]) -> bool {
     let is_there = |shard: &ShardSettings| {
         comes.iter().any(|other| other.name == shard.name && other.weight == shard.weight)

@@ -1,4 +1,4 @@
-//! Resolves the settings of the Redis or Valkey store.
+//! Converts the key `redis` to the settings of the Redis or Valkey store.
 
 use super::super::names::NameTable;
 use super::super::secret;
@@ -55,8 +55,9 @@ pub(super) fn settings(
     })
 }
 
-/// Returns the value of an optional setting, or `Some(None)` if the setting is absent. Returns
-/// `None` if the setting has a mistake, which is already reported.
+/// Returns the value of an optional setting that was converted before. `raw` is `None` if the
+/// setting is absent, and `Some(None)` if its mistake is already reported. The function returns
+/// `Some(None)` for an absent setting, and `None` for a mistake.
 fn optional<T>(raw: Option<Option<T>>) -> Option<Option<T>> {
     match raw {
         None => Some(None),

@@ -1,9 +1,9 @@
-//! Limits with `reveal: true`. The subjects of these limits are readable in the store's keys and at
-//! the admin listener.
+//! Collects the limits with `reveal: true`. The subjects of these limits are readable in the
+//! store's keys and at the admin listener.
 
 use crate::raw::PolicyFile;
 
-/// Returns the names of the limits with readable subjects, in file order.
+/// Returns the names of the limits with `reveal: true`, in file order.
 pub(in crate::resolve) fn names(file: &PolicyFile) -> Vec<Box<str>> {
     let limits = file.limits.value().map_or(&[][..], |limits| &limits.0);
     let revealed = limits.iter().filter_map(|named| {

@@ -8,10 +8,10 @@ use crate::report::Report;
 
 const DEFAULT_PORT: u16 = 6379;
 
-/// A server, parsed from its URL.
+/// What the URL of a server contains: its address, and the way in which it is reached.
 pub(super) struct ResolvedServer {
-    /// The address of the server in a normal form. Two URLs of one server have the same normal
-    /// form, unless they name the server in different ways.
+    /// The address of the server in a normal form. All URLs with the same host and port, or with
+    /// the same path of a socket, have the same normal form.
     pub(super) place: String,
     pub(super) way: ServerTransport,
 }
@@ -71,8 +71,8 @@ pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option
     None
 }
 
-/// Returns the address of the server and the number of the database from a URL. Returns `None` if
-/// the URL is not valid.
+/// Returns the address of the server and the number of the database that a URL names. Returns
+/// `None` if the URL is not valid.
 pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
     let url = Url::parse(url).ok()?;
     let server = read(&url).ok()?;

@@ -1,4 +1,4 @@
-//! Resolves the shards and their servers.
+//! Converts the key `shards` to the shards and their servers.
 
 use std::num::NonZeroU32;
 
@@ -16,15 +16,15 @@ const MAX_SHARDS: usize = 1_024;
 /// The largest weight of a shard.
 const MAX_WEIGHT: u32 = 1 << 20;
 
-/// The resolved shards of a store.
+/// The shards of a store, with the transports to their servers.
 pub(super) struct ResolvedShards {
     pub(super) shards: Vec<ShardSettings>,
-    /// The transports to the servers of the shards.
+    /// The servers of the shards, with their transports.
     pub(super) places: NamedServers,
 }
 
-/// Returns the shards in file order, with their transports. Returns `None` after reporting a
-/// mistake.
+/// Returns the shards in file order, with the transports to their servers. Returns `None` after
+/// reporting a mistake.
 pub(super) fn shards(
     field: &Field<Names<raw::Shard>>,
     report: &mut Report<'_>,
@@ -36,7 +36,8 @@ pub(super) fn shards(
     Some(ResolvedShards { shards, places })
 }
 
-/// Returns the raw shards in `field`, or `None` after reporting a mistake.
+/// Returns the shards of a shard map as the file lists them, or `None` after reporting a mistake,
+/// for example that there are none.
 pub(super) fn listed<'s>(
     field: &'s Field<Names<raw::Shard>>,
     report: &mut Report<'_>,

@@ -1,4 +1,4 @@
-//! Resolves the certificates for connections to servers.
+//! Converts the key `tls` to the certificates for connections to servers.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,8 @@ use crate::settings::{TlsFiles, TlsIdentity};
 use crate::span::Span;
 
 /// Returns the certificates for connections to servers, or `None` after reporting a mistake. `what`
-/// is the name of the servers in messages. `ways` are the transports of the connections, to check
-/// that the certificates are used. If `ways` is `None`, that is not checked.
+/// is the name of the servers in messages. `ways` are the transports to the servers: if none of
+/// them uses TLS, the certificates are reported as useless. With `None`, this is not checked.
 pub(super) fn files(
     field: &Field<Tls>,
     what: &str,
@@ -48,8 +48,8 @@ pub(super) fn files(
     Some(TlsFiles { authorities: ca.value().map(path), identity })
 }
 
-/// Checks that some connections use TLS. `tls` is at the position `at`. Reports an error if no
-/// connection uses TLS, and a warning if some connections do not use it.
+/// Reports certificates that no connection in `ways` uses, and warns if some connections do not use
+/// TLS. `at` is the position of the key `tls`.
 fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_>) {
     if !ways.any_tls {
         let message = format_args!("`tls` is set, but no {what} uses TLS");

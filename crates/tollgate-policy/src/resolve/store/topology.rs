@@ -1,4 +1,4 @@
-//! Resolves the topology of a shard: the way in which its servers are found.
+//! Converts the keys of a shard to its topology: the way in which its servers are found.
 
 use std::collections::HashMap;
 
@@ -25,11 +25,12 @@ const MAX_NODES: usize = 16;
 pub(super) struct NamedServers {
     pub(super) servers: ServerTransports,
     pub(super) sentinels: ServerTransports,
-    /// The line on which the file names each server, and each pair of a sentinel and a service.
+    /// The number of the line on which the file names a server, or a pair of a sentinel and a
+    /// service.
     lines: HashMap<String, usize>,
 }
 
-/// The transports of the connections to several servers.
+/// A summary of the transports of the connections to several servers.
 #[derive(Default)]
 pub(super) struct ServerTransports {
     /// Whether any connection uses TLS.
@@ -38,7 +39,7 @@ pub(super) struct ServerTransports {
     pub(super) in_clear: Option<RawServer>,
 }
 
-/// A server, and the line on which the file names it.
+/// A server, and the number of the line on which the file names it.
 pub(super) struct RawServer {
     pub(super) place: String,
     pub(super) line: usize,
@@ -91,7 +92,8 @@ fn kind(shard: &Shard) -> Option<TopologyKind> {
     }
 }
 
-/// Reports a key of a shard that has an effect only with another topology.
+/// Reports a key of a shard, if it is present, because it has an effect only with another topology.
+/// `given` is the value of `key`, and `topology` is the topology to which it belongs.
 fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mut Report<'_>) {
     if let Some(given) = given {
         let message = format_args!("`{key}` belongs to `topology: {topology}`");
@@ -184,7 +186,8 @@ fn watched(
     })
 }
 
-/// Returns the service name that the sentinels use for the shard.
+/// Returns the service name that the sentinels use for the shard. Returns `None` after reporting
+/// that it is missing or not valid.
 fn service<'s>(
     named: &Named<Shard>,
     shard: &'s Shard,
@@ -207,8 +210,8 @@ fn service<'s>(
     Some(&given.value)
 }
 
-/// Returns the URLs of a list. Returns `None` after reporting a mistake, for example that there are
-/// too many URLs.
+/// Returns the URLs in the list `field`, at most `most`. The list is empty if the key is absent.
+/// Returns `None` after reporting a mistake, for example that there are too many URLs.
 fn each<'u>(
     field: &'u Field<OneOrMore<Text>>,
     most: usize,
@@ -230,8 +233,8 @@ fn each<'u>(
 }
 
 impl NamedServers {
-    /// Returns the URL of a server. Returns `None` after reporting a mistake, such as a server that
-    /// the file already names.
+    /// Records the server with this URL, and returns the URL. Returns `None` after reporting a
+    /// mistake, such as a server that the file already names.
     fn server(&mut self, url: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         let server = server(url, report)?;
         self.servers.add(&server, url);
@@ -245,8 +248,8 @@ impl NamedServers {
         Some(url.value.0.as_str().into())
     }
 
-    /// Returns the URL of a sentinel. Returns `None` after reporting a mistake, such as a sentinel
-    /// that the file already lists for `service`.
+    /// Records the sentinel with this URL, and returns the URL. Returns `None` after reporting a
+    /// mistake, such as a sentinel that the file already lists for `service`.
     fn sentinel(
         &mut self,
         url: &Spanned<Text>,
