@@ -91,11 +91,11 @@ pub(crate) struct HistoryResponse {
     at_ms: Vec<u64>,
     /// The duration of each sample in milliseconds.
     elapsed_ms: Vec<u64>,
-    /// The requests of all listeners.
+    /// The numbers of requests of all listeners together.
     requests: CountsText,
     /// The durations of the decisions.
     latency: LatencyText,
-    /// The limits that decided in this time, by name. At most 200 for each sample.
+    /// The requests of each limit that decided, by name. A sample has at most 200 limits.
     limits: BTreeMap<Arc<str>, CountsText>,
 }
 

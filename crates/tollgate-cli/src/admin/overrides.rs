@@ -17,13 +17,13 @@ pub(crate) struct OverrideArgs {
     /// Override all subjects with this one value, or with an address in this one network
     #[arg(long)]
     group: bool,
-    /// Override every subject: a switch of the limit, or of all limits
+    /// Apply the override to every subject: a kill switch for the limit, or for all limits
     #[arg(long, conflicts_with_all = ["group", "values"])]
     everybody: bool,
-    /// Override every request that the rule with this name matches: a switch of the rule
+    /// Apply the override to every request that this rule matches: a kill switch for the rule
     #[arg(long, value_name = "NAME", conflicts_with_all = ["group", "values", "everybody", "limit"])]
     rule: Option<String>,
-    /// Override load shedding for every request: all of it, or one part
+    /// Apply the override to load shedding, for every request: to all kinds, or to one kind
     #[arg(
         long,
         value_name = "WHICH",

@@ -19,7 +19,7 @@ pub(crate) struct Flags {
     /// Change nothing, and fail if a file does not have the standard form
     #[arg(long)]
     check: bool,
-    /// The policy files, and files that they include; - formats standard input to standard output
+    /// The files to format: policies, or files that policies include; - reads stdin, writes stdout
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 }

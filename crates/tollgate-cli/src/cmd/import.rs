@@ -39,9 +39,9 @@ struct EnvoyRatelimit {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Counting {
-    /// Separately, and refused requests count: as that server does
+    /// Count each descriptor separately, and count refused requests, as that server does
     Each,
-    /// In one charge: a refused request is not counted on any limit
+    /// Count all descriptors in one charge: a refused request is not counted on any limit
     Atomic,
 }
 

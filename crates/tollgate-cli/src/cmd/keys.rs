@@ -19,7 +19,7 @@ enum Action {
     Show(ShowFlags),
     /// List the subjects of a limit with `reveal: true`
     List(SubjectsFlags),
-    /// Reset what a subject used
+    /// Reset the usage of a subject, so that the subject starts with its whole quota
     Reset(KeyFlags),
     /// Set another quota, unlimited or blocked, for a subject or a group, or remove the override
     Override(OverrideFlags),

@@ -86,7 +86,7 @@ words! {
 words! {
     /// The first day of a calendar week.
     struct WeekdayName(Weekday) as "a day of the week" {
-        /// As in ISO 8601.
+        /// Monday, the first day of the week in ISO 8601.
         "monday" => Weekday::Monday,
         /// The day after Monday.
         "tuesday" => Weekday::Tuesday,
@@ -98,7 +98,7 @@ words! {
         "friday" => Weekday::Friday,
         /// The day after Friday.
         "saturday" => Weekday::Saturday,
-        /// As in North America.
+        /// Sunday, the first day of the week in North America.
         "sunday" => Weekday::Sunday,
     }
 }
@@ -106,7 +106,7 @@ words! {
 words! {
     /// The unit of a limit, as clients see it.
     struct UnitName(Unit) as "a unit" {
-        /// Requests, or points.
+        /// Requests, or points that represent requests.
         "requests" => Unit::Requests,
         /// Bytes of content.
         "content-bytes" => Unit::ContentBytes,
@@ -221,7 +221,7 @@ words! {
 }
 
 words! {
-    /// Where a limit is decided.
+    /// What decides charges on a limit.
     struct LimitModeName(LimitMode) as "a limit mode" {
         /// In the store, for each request.
         "exact" => LimitMode::Exact,
@@ -339,9 +339,9 @@ words! {
         /// In the server module, with tables that many subjects share. Servers and replicas without
         /// the module are not used. In a Redis Cluster, as `auto`.
         "tables" => StepForm::Tables,
-        /// As a function.
+        /// As a function on every server.
         "function" => StepForm::Function,
-        /// As a script.
+        /// As a script on every server.
         "script" => StepForm::Script,
     }
 }

@@ -15,7 +15,7 @@ keys! {
 }
 
 keys! {
-    /// Where the counters are kept: exactly one of these.
+    /// The store of the counters: exactly one of these kinds.
     struct Store as "a store" {
         /// The counters are in the memory of this process, with bounds.
         memory: Memory,

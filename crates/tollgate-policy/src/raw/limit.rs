@@ -77,7 +77,7 @@ keys! {
         skew_max: Duration,
         /// The treatment of existing counters when the limit is changed. By default `keep`.
         on_change: OnChangeName,
-        /// Where the limit is decided. By default `exact`.
+        /// What decides charges on the limit: the store, or the nodes with quota leases. By default `exact`.
         mode: LimitModeName,
         /// The share of its subjects for which the limit is enforced, such as `10%`. A stable hash
         /// selects these subjects. For other subjects the limit counts and evaluates, but never

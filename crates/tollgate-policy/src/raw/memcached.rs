@@ -24,7 +24,7 @@ keys! {
 words! {
     /// How limits are stored in memcached.
     struct LayoutName(MemcachedLayout) as "a layout" {
-        /// Each limit as one item.
+        /// The state of a limit for one subject is one item.
         "cell" => MemcachedLayout::Cell,
         /// Each fixed window as two items, the count and its reset time, which programs of an older
         /// limiter also read and write.

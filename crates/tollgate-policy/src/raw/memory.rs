@@ -5,9 +5,9 @@ use crate::decode::{Size, Whole, keys};
 keys! {
     /// The bounds of the memory store.
     struct Memory as "memory bounds" {
-        /// The most counters. By default 1,000,000.
+        /// The largest number of counters. By default 1,000,000.
         max_entries: Whole,
-        /// The most bytes. By default `64MiB`.
+        /// The largest size of all counters together. By default `64MiB`.
         max_bytes: Size,
     }
 }

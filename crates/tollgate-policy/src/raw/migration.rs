@@ -36,7 +36,7 @@ keys! {
 }
 
 keys! {
-    /// One of two stores: exactly one of these.
+    /// One of two stores: exactly one of these kinds.
     struct Side as "one of two stores" {
         /// The counters are in the memory of this process, with bounds.
         memory: Memory,

@@ -30,7 +30,7 @@ keys! {
         /// Whether this node keeps a deny cache: after a refusal by the store it refuses the same
         /// charge without a call until a known time. By default true.
         deny_cache: Flag,
-        /// Whether decisions run on the servers as a function or as a script. By default `auto`.
+        /// How a decision runs on the servers: in the server module, as a function or as a script. By default `auto`.
         scripting: ScriptingName,
         /// The user name for server URLs without one.
         user: Text,

@@ -45,7 +45,7 @@ keys! {
         /// The longest time that requests may wait on the node before they are forwarded, such as
         /// `50ms`.
         queue_delay: Duration,
-        /// The longest delay of the node's tasks, such as `50ms`.
+        /// The longest time that a ready task may wait until the node runs it, such as `50ms`.
         loop_delay: Duration,
         /// Whether it sheds. By default `enforce`.
         mode: ShedModeName,
@@ -86,13 +86,13 @@ words! {
 }
 
 words! {
-    /// Whether a shedder sheds.
+    /// Whether a shedder refuses requests.
     struct ShedModeName(ShedMode) as "a mode" {
-        /// Refuses requests that are to be shed.
+        /// Refuses requests under overload, the lowest priority first.
         "enforce" => ShedMode::Enforce,
-        /// Counts requests that would be shed, and admits them.
+        /// Counts the requests that it would refuse, and admits them.
         "shadow" => ShedMode::Shadow,
-        /// Measures and sheds nothing.
+        /// Neither measures the load nor refuses requests.
         "off" => ShedMode::Off,
     }
 }

@@ -125,16 +125,16 @@ struct RuleText<'a> {
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(rename = "PolicyMatch")]
 struct MatchText<'a> {
-    /// Methods.
+    /// The methods, of which the request must have one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     methods: Vec<&'a str>,
-    /// Patterns of paths.
+    /// The patterns, of which one must match the request's path.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     paths: Vec<&'a str>,
-    /// Hosts.
+    /// The hosts, of which the request must name one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hosts: Vec<&'a str>,
-    /// Networks of the client, or names of lists of networks.
+    /// The networks, of which one must contain the client's address, or names of lists of networks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     networks: Vec<&'a str>,
     /// Header fields that must be present.

@@ -28,7 +28,7 @@ pub(in crate::http) struct CheckRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<LimitCharge<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<LimitCharge<'a>>>>,
-    /// The attributes of a request, as the policy's rules see it.
+    /// The attributes of a request, to which the policy's rules are applied.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts<'_>")]
     pub(in crate::http) request: Option<Object<RequestFacts<'a>>>,
@@ -42,7 +42,7 @@ pub(in crate::http) struct LimitCharge<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 64))]
     pub(in crate::http) name: Cow<'a, str>,
-    /// Whole units, 1 by default. 0 charges nothing.
+    /// The cost in whole units, 1 by default. 0 charges nothing.
     #[serde(default)]
     pub(in crate::http) cost: Units,
     /// The subject: a value for each subject that the limit counts by.

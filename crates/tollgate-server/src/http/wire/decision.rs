@@ -73,7 +73,7 @@ pub(in crate::http) struct BatchResponse<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::http) enum Source {
-    /// The store, or no source because no limit applies.
+    /// The store. The source is also `store` if no limit applies to the request.
     Store,
     /// The deny cache of this node, which keeps a refusal of the store or of an override until the
     /// refusal ends.

@@ -16,7 +16,7 @@ use crate::http_connection::MAX_HEAD_BYTES;
 /// The most header fields of one request.
 const MAX_FIELDS: usize = 100;
 
-/// The attributes of a request, as the policy's rules see it.
+/// The attributes of a request, to which the policy's rules are applied.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct RequestFacts<'a> {

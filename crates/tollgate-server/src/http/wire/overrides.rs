@@ -93,7 +93,7 @@ pub(in crate::http) enum ShedderName {
     All,
     /// Load shedding by the requests in flight of all nodes together.
     Fleet,
-    /// By the load of each node.
+    /// Load shedding by the load of each node.
     Worker,
 }
 

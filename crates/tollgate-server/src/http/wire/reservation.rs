@@ -22,7 +22,7 @@ pub(in crate::http) struct ReserveRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "Vec<LimitCharge<'_>>", length(min = 1, max = 32))]
     pub(in crate::http) limits: Option<Vec<Object<LimitCharge<'a>>>>,
-    /// The attributes of a request, as the policy's rules see it.
+    /// The attributes of a request, to which the policy's rules are applied.
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "RequestFacts<'_>")]
     pub(in crate::http) request: Option<Object<RequestFacts<'a>>>,
@@ -41,7 +41,7 @@ pub(in crate::http) struct ExtendRequest<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
-    /// Milliseconds from now. By default, the longest that each limit allows.
+    /// The new duration in milliseconds from now. By default, the longest that each limit allows.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) ttl_ms: Option<Units>,
@@ -56,7 +56,7 @@ pub(in crate::http) struct SettleRequest<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1))]
     pub(in crate::http) receipt: Cow<'a, str>,
-    /// Whole units, for every limit that was reserved.
+    /// The actual cost in whole units. It is the same on every limit of the reservation.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "Units")]
     pub(in crate::http) cost: Option<Units>,
@@ -75,7 +75,7 @@ pub(in crate::http) struct ActualCost<'a> {
     #[serde(borrow)]
     #[schemars(length(min = 1, max = 64))]
     pub(in crate::http) name: Cow<'a, str>,
-    /// Whole units.
+    /// The actual cost on this limit, in whole units.
     pub(in crate::http) cost: Units,
 }
 

@@ -19,7 +19,7 @@ pub(in crate::http) struct TenantRequest<'a> {
     #[serde(borrow, default, deserialize_with = "given")]
     #[schemars(with = "String", length(min = 1, max = 64))]
     plan: Option<Cow<'a, str>>,
-    /// Own quotas by the names of limits, at most 16. They take precedence over those of the plan.
+    /// The tenant's own quotas, by the names of at most 16 limits. They replace the plan's quotas.
     #[serde(default, deserialize_with = "given")]
     #[schemars(with = "BTreeMap<String, TenantQuotaDetails>")]
     quotas: Option<BTreeMap<String, TenantQuotaDetails>>,
@@ -37,7 +37,7 @@ pub(in crate::http) struct TenantLine<'a> {
     quotas: Option<BTreeMap<String, TenantQuotaDetails>>,
 }
 
-/// An own quota of a tenant.
+/// A tenant's own quota for one limit.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::http) struct TenantQuotaDetails {
@@ -58,7 +58,7 @@ pub(in crate::http) struct TenantDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     plan: Option<Box<str>>,
-    /// The own quotas by the names of limits.
+    /// The tenant's own quotas, by the names of limits.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     #[schemars(with = "BTreeMap<String, TenantQuotaDetails>")]
     quotas: BTreeMap<Box<str>, TenantQuotaDetails>,
