@@ -1,12 +1,11 @@
 //! The target that header profiles write into: a response's header fields, or another collection of
 //! fields.
 
-use std::sync::Arc;
-
 use http::header::{HeaderMap, HeaderName, HeaderValue};
-use tollgate_core::Limit;
+use tollgate_core::{Evaluation, LimitStatus};
 
-use super::list::{push_policy, separate};
+use super::field_value::FieldValue;
+use super::{github, ietf};
 
 /// A target into which header profiles write: a response's header fields, or another collection of
 /// fields, such as a document that describes a response.
@@ -18,45 +17,20 @@ pub trait Fields {
     /// Adds `value` to the list in the field `name`. `name` is in lower case.
     fn add(&mut self, name: &'static str, value: FieldValue);
 
-    /// Adds each of `limits` to the list in the field `name`. An item of the list has the name, the
-    /// quota and the window of one limit, in the format of `ratelimit-policy`. `name` is in lower
-    /// case.
-    fn add_policies<'l>(
-        &mut self,
-        name: &'static str,
-        limits: impl Iterator<Item = &'l Arc<Limit>>,
-    ) {
-        self.add_text(name, |text| {
-            let start = text.len();
-            for limit in limits {
-                separate(text, start);
-                push_policy(text, limit);
-            }
-        });
+    /// Sets the fields of the profile `github` from `status`. The fields of the used and the
+    /// remaining units are omitted unless `with_usage`.
+    ///
+    /// The default implementation [sets](Self::set) each field.
+    fn set_github(&mut self, status: &LimitStatus, with_usage: bool) {
+        github::each(status, with_usage, |name, value| self.set(name, value));
     }
 
-    /// Sets a field, like [`set`](Self::set), to the text that `write` appends to an empty string.
-    fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        let mut text = String::new();
-        write(&mut text);
-        self.set(name, FieldValue::Text(text));
+    /// Adds the lists of the profile `ietf`, which contain every visible limit of `evaluation`.
+    ///
+    /// The default implementation [adds](Self::add) each list.
+    fn add_ietf(&mut self, evaluation: &Evaluation) {
+        ietf::each(evaluation, |name, list| self.add(name, FieldValue::Text(list)));
     }
-
-    /// Adds to a field, like [`add`](Self::add), the text that `write` appends to an empty string.
-    fn add_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        let mut text = String::new();
-        write(&mut text);
-        self.add(name, FieldValue::Text(text));
-    }
-}
-
-/// The value of a header field.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FieldValue {
-    /// A number of whole units or seconds.
-    Number(u64),
-    /// A text of limit names and numbers, in visible ASCII characters and spaces.
-    Text(String),
 }
 
 impl Fields for HeaderMap {

@@ -1,22 +1,52 @@
 //! The five fields of GitHub's REST API, from the status of the tightest limit.
 
-use tollgate_core::Evaluation;
+use tollgate_core::{Evaluation, LimitStatus};
 
-use super::FieldValue::Number;
-use super::Fields;
+use super::field_value::FieldValue::{self, Number, Text};
 
-pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
+/// Defines the name of each field. Also defines, for lines of HTTP/1.1, the text between the value
+/// of the field before and the value of this field.
+macro_rules! names {
+    ($($name:ident, $after_line:ident: $text:literal;)*) => {
+        $(
+            pub(super) const $name: &str = $text;
+            pub(super) const $after_line: &str = concat!("\r\n", $text, ": ");
+        )*
+    };
+}
+
+pub(super) const LIMIT: &str = "x-ratelimit-limit";
+
+names! {
+    REMAINING, AFTER_LINE_REMAINING: "x-ratelimit-remaining";
+    USED, AFTER_LINE_USED: "x-ratelimit-used";
+    RESET, AFTER_LINE_RESET: "x-ratelimit-reset";
+    RESOURCE, AFTER_LINE_RESOURCE: "x-ratelimit-resource";
+}
+
+/// Returns the status to report, and whether its used and remaining units are reported too.
+pub(super) fn reported(evaluation: &Evaluation) -> Option<(&LimitStatus, bool)> {
     let explaining = evaluation.tightest();
-    let Some(status) = explaining.or_else(|| evaluation.tightest_visible()) else { return };
-    fields.set("x-ratelimit-limit", Number(status.limit.capacity()));
+    let status = explaining.or_else(|| evaluation.tightest_visible())?;
     // If only hidden limits refused, the remaining units of a visible limit would contradict the
     // refusal.
-    if explaining.is_some() {
-        fields.set("x-ratelimit-remaining", Number(status.remaining));
-        fields.set("x-ratelimit-used", Number(status.used));
+    Some((status, explaining.is_some()))
+}
+
+/// Passes the name and the value of each field to `set`. The fields of the remaining and the used
+/// units are omitted unless `with_usage`.
+pub(super) fn each(
+    status: &LimitStatus,
+    with_usage: bool,
+    mut set: impl FnMut(&'static str, FieldValue),
+) {
+    set(LIMIT, Number(status.limit.capacity()));
+    if with_usage {
+        set(REMAINING, Number(status.remaining));
+        set(USED, Number(status.used));
     }
-    fields.set("x-ratelimit-reset", Number(status.resets_at.as_secs_ceil()));
-    fields.set_text("x-ratelimit-resource", |text| text.push_str(status.limit.resource()));
+    set(RESET, Number(status.resets_at.as_secs_ceil()));
+    set(RESOURCE, Text(status.limit.resource().to_owned()));
 }
 
 /// Returns whether `x-ratelimit-reset` already reports the time to retry, in the form that clients

@@ -1,27 +1,45 @@
 //! The fields `ratelimit-policy` and `ratelimit`, which list every visible limit by its name. They
 //! are structured fields (RFC 9651) after draft-ietf-httpapi-ratelimit-headers.
 
-use tollgate_core::Evaluation;
+use tollgate_core::{Evaluation, LimitStatus};
 
-use super::list::{USUAL, push_name, separate};
-use super::{Fields, push_number, seconds_to_reset};
+use super::list::{USUAL, push_name, push_policy, separate};
+use super::{push_number, seconds_to_reset};
 
-pub(super) fn write(evaluation: &Evaluation, fields: &mut impl Fields) {
-    let visible = || evaluation.statuses.iter().filter(|status| status.is_visible());
-    if visible().next().is_none() {
-        return;
+pub(super) const POLICY: &str = "ratelimit-policy";
+pub(super) const STATUS: &str = "ratelimit";
+
+/// In lines of HTTP/1.1, the text before the value of [`POLICY`], and the text between this value
+/// and the value of [`STATUS`].
+pub(super) const BEFORE_POLICY: &str = "ratelimit-policy: ";
+pub(super) const AFTER_POLICY: &str = "\r\nratelimit: ";
+
+/// The text between the name of a limit and its remaining units in [`STATUS`].
+pub(super) const REMAINING: &str = ";r=";
+/// The text between the remaining units of a limit and the seconds to its reset in [`STATUS`].
+pub(super) const RESET: &str = ";t=";
+
+/// Returns the statuses of the visible limits.
+pub(super) fn visible(evaluation: &Evaluation) -> impl Iterator<Item = &LimitStatus> {
+    evaluation.statuses.iter().filter(|status| status.is_visible())
+}
+
+/// Passes the name and the value of each field to `add`.
+pub(super) fn each(evaluation: &Evaluation, mut add: impl FnMut(&'static str, String)) {
+    let mut policies = String::new();
+    for status in visible(evaluation) {
+        separate(&mut policies, 0);
+        push_policy(&mut policies, &status.limit);
     }
-    fields.add_policies("ratelimit-policy", visible().map(|status| &status.limit));
-    fields.add_text("ratelimit", |statuses| {
-        statuses.reserve(USUAL * evaluation.statuses.len());
-        let start = statuses.len();
-        for status in visible() {
-            separate(statuses, start);
-            push_name(statuses, status.limit.name());
-            statuses.push_str(";r=");
-            push_number(statuses, status.remaining);
-            statuses.push_str(";t=");
-            push_number(statuses, seconds_to_reset(status, evaluation.now));
-        }
-    });
+    add(POLICY, policies);
+    let mut statuses = String::with_capacity(USUAL * evaluation.statuses.len());
+    for status in visible(evaluation) {
+        separate(&mut statuses, 0);
+        push_name(&mut statuses, status.limit.name());
+        statuses.push_str(REMAINING);
+        push_number(&mut statuses, status.remaining);
+        statuses.push_str(RESET);
+        push_number(&mut statuses, seconds_to_reset(status, evaluation.now));
+    }
+    add(STATUS, statuses);
 }

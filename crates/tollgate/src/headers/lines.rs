@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use tollgate_core::Limit;
+use tollgate_core::{Evaluation, Limit, LimitStatus};
 
-use super::fields::{FieldValue, Fields};
-use super::list::{push_policy, separate};
-use super::push_number;
+use super::field_value::FieldValue;
+use super::fields::Fields;
+use super::list::{push_name, push_policy, separate};
+use super::{github, ietf, push_number, seconds_to_reset};
 
 /// The header fields of a response as they are sent over HTTP/1.1: `name: value` and CRLF, in the
 /// order in which they were written.
@@ -18,46 +19,77 @@ pub struct HeaderLines {
     /// The [bits](bit) of the names in `text`. If the bit of a name is not set, no line has this
     /// name.
     names: u64,
-    policies: Policies,
+    texts: LimitTexts,
 }
 
-/// A cache of the list items that describe limits in `ratelimit-policy`. The item of a limit is the
-/// same in every response.
+/// The parts of the fields that are the same in every response about a limit.
+#[derive(Clone, Debug)]
+struct LimitText {
+    limit: Arc<Limit>,
+    /// The line `x-ratelimit-limit`, without its end.
+    capacity: Box<str>,
+    /// The end of a line, and the line `x-ratelimit-resource`.
+    resource: Box<str>,
+    /// The item in `ratelimit-policy`.
+    policy: Box<str>,
+    /// The beginning of the item in `ratelimit`: everything before the remaining units.
+    status: Box<str>,
+}
+
+/// The texts of limits that were written last.
 #[derive(Clone, Debug, Default)]
-struct Policies {
-    items: Vec<(Arc<Limit>, Box<str>)>,
-    /// The index of the cached item that the next new item replaces when the cache is full.
+struct LimitTexts {
+    texts: Vec<LimitText>,
+    /// The index of the text that is replaced next.
     oldest: usize,
 }
 
-/// The most items that [`Policies`] keeps. Most requests have fewer visible limits.
-const MAX_POLICIES: usize = 16;
+/// The most items of [`LimitTexts`]: more than most requests have visible limits.
+const MAX_TEXTS: usize = 16;
 
-impl Policies {
-    /// Returns the list item that describes `limit` in `ratelimit-policy`, from the cache if
-    /// possible.
-    fn of(&mut self, limit: &Arc<Limit>) -> &str {
+impl LimitText {
+    fn new(limit: &Arc<Limit>) -> Self {
+        let (mut policy, mut status) = (String::new(), String::new());
+        push_policy(&mut policy, limit);
+        push_name(&mut status, limit.name());
+        status.push_str(ietf::REMAINING);
+        Self {
+            limit: Arc::clone(limit),
+            capacity: format!("{}{SEPARATOR}{}", github::LIMIT, limit.capacity()).into(),
+            resource: [github::AFTER_LINE_RESOURCE, limit.resource(), END].concat().into(),
+            policy: policy.into(),
+            status: status.into(),
+        }
+    }
+}
+
+impl LimitTexts {
+    /// Returns the text of `limit`.
+    #[inline]
+    fn of(&mut self, limit: &Arc<Limit>) -> &LimitText {
         // The list keeps its limits alive, so no other limit can have the same address.
-        let known = self.items.iter().position(|(known, _)| Arc::ptr_eq(known, limit));
+        let known = self.texts.iter().position(|known| Arc::ptr_eq(&known.limit, limit));
         let index = known.unwrap_or_else(|| self.add(limit));
-        &self.items[index].1
+        &self.texts[index]
     }
 
     #[cold]
     fn add(&mut self, limit: &Arc<Limit>) -> usize {
-        let mut item = String::new();
-        push_policy(&mut item, limit);
-        let item = (Arc::clone(limit), item.into_boxed_str());
-        if self.items.len() < MAX_POLICIES {
-            self.items.push(item);
-            return self.items.len() - 1;
+        let text = LimitText::new(limit);
+        if self.texts.len() < MAX_TEXTS {
+            self.texts.push(text);
+            return self.texts.len() - 1;
         }
         let index = self.oldest;
-        self.items[index] = item;
-        self.oldest = (index + 1) % MAX_POLICIES;
+        self.texts[index] = text;
+        self.oldest = (index + 1) % MAX_TEXTS;
         index
     }
 }
+
+/// The text between the name and the value of a field, and the end of a line.
+const SEPARATOR: &str = ": ";
+const END: &str = "\r\n";
 
 /// Returns one of 64 bits for a name. The names that the profiles set have different bits, except
 /// that `ratelimit-reset` and `ratelimit-policy` share a bit.
@@ -66,6 +98,14 @@ const fn bit(name: &str) -> u64 {
     let [.., before, last] = name.as_bytes() else { return 1 };
     1 << ((name.len() + *last as usize + 3 * *before as usize) % 64)
 }
+
+/// The bits of the fields that the profiles `github` and `ietf` write.
+const GITHUB: u64 = bit(github::LIMIT)
+    | bit(github::REMAINING)
+    | bit(github::USED)
+    | bit(github::RESET)
+    | bit(github::RESOURCE);
+const IETF: u64 = bit(ietf::POLICY) | bit(ietf::STATUS);
 
 impl HeaderLines {
     /// Returns the lines. Each line ends with CRLF.
@@ -80,112 +120,143 @@ impl HeaderLines {
         self.names = 0;
     }
 
-    #[inline(always)]
-    fn line(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        self.names |= bit(name);
-        self.text.push_str(name);
-        self.text.push_str(": ");
-        write(&mut self.text);
-        self.text.push_str("\r\n");
-    }
-
-    #[inline(always)]
-    fn remove(&mut self, name: &str) {
-        if self.names & bit(name) != 0 {
-            self.remove_lines(name);
-        }
-    }
-
     /// Removes the lines of the field `name`.
     #[cold]
     fn remove_lines(&mut self, name: &str) {
         let is_other =
-            |line: &&str| line.strip_prefix(name).is_none_or(|rest| !rest.starts_with(": "));
-        self.text = self.text.split_inclusive("\r\n").filter(is_other).collect();
+            |line: &&str| line.strip_prefix(name).is_none_or(|rest| !rest.starts_with(SEPARATOR));
+        self.text = self.text.split_inclusive(END).filter(is_other).collect();
     }
 }
 
 impl Fields for HeaderLines {
-    #[inline(always)]
     fn set(&mut self, name: &'static str, value: FieldValue) {
-        self.remove(name);
+        if self.names & bit(name) != 0 {
+            self.remove_lines(name);
+        }
         self.add(name, value);
     }
 
-    #[inline(always)]
     fn add(&mut self, name: &'static str, value: FieldValue) {
-        self.line(name, |text| match value {
-            FieldValue::Number(number) => push_number(text, number),
-            FieldValue::Text(value) => text.push_str(&value),
-        });
+        self.names |= bit(name);
+        self.text.extend([name, SEPARATOR]);
+        match value {
+            FieldValue::Number(number) => push_number(&mut self.text, number),
+            FieldValue::Text(value) => self.text.push_str(&value),
+        }
+        self.text.push_str(END);
     }
 
-    fn add_policies<'l>(
-        &mut self,
-        name: &'static str,
-        limits: impl Iterator<Item = &'l Arc<Limit>>,
-    ) {
-        let mut policies = std::mem::take(&mut self.policies);
-        self.line(name, |text| {
-            let start = text.len();
-            for limit in limits {
-                separate(text, start);
-                text.push_str(policies.of(limit));
-            }
-        });
-        self.policies = policies;
+    #[inline]
+    fn set_github(&mut self, status: &LimitStatus, with_usage: bool) {
+        if self.names & GITHUB != 0 {
+            github::each(status, with_usage, |name, value| self.set(name, value));
+            return;
+        }
+        let Self { text, names, texts } = self;
+        *names |= GITHUB;
+        let known = texts.of(&status.limit);
+        text.push_str(&known.capacity);
+        if with_usage {
+            text.push_str(github::AFTER_LINE_REMAINING);
+            push_number(text, status.remaining);
+            text.push_str(github::AFTER_LINE_USED);
+            push_number(text, status.used);
+        }
+        text.push_str(github::AFTER_LINE_RESET);
+        push_number(text, status.resets_at.as_secs_ceil());
+        text.push_str(&known.resource);
     }
 
-    #[inline(always)]
-    fn set_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        self.remove(name);
-        self.line(name, write);
-    }
-
-    #[inline(always)]
-    fn add_text(&mut self, name: &'static str, write: impl FnOnce(&mut String)) {
-        self.line(name, write);
+    #[inline]
+    fn add_ietf(&mut self, evaluation: &Evaluation) {
+        let Self { text, names, texts } = self;
+        *names |= IETF;
+        text.push_str(ietf::BEFORE_POLICY);
+        let start = text.len();
+        for status in ietf::visible(evaluation) {
+            separate(text, start);
+            text.push_str(&texts.of(&status.limit).policy);
+        }
+        text.push_str(ietf::AFTER_POLICY);
+        let start = text.len();
+        for status in ietf::visible(evaluation) {
+            separate(text, start);
+            text.push_str(&texts.of(&status.limit).status);
+            push_number(text, status.remaining);
+            text.push_str(ietf::RESET);
+            push_number(text, seconds_to_reset(status, evaluation.now));
+        }
+        text.push_str(END);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use tollgate_core::algo::{Anchor, FixedWindow};
-    use tollgate_core::{Algorithm, Millis};
+    use tollgate_core::{Admission, Algorithm, Cost, Millis, Reading, Timestamp};
 
     use super::*;
 
-    #[test]
-    fn an_item_of_a_limit_is_the_same_whether_it_is_known_or_not() {
-        let window = |quota| FixedWindow::new(quota, Millis::from_secs(60), Anchor::Calendar);
-        let limit = |quota| {
-            let limit = Limit::new("core", Algorithm::FixedWindow(window(quota).unwrap()));
-            Arc::new(limit.unwrap())
+    fn evaluation(quotas: &[u64]) -> Evaluation {
+        let now = Timestamp::from_millis(1_700_000_000_500);
+        let status = |quota: &u64| {
+            let window = FixedWindow::new(*quota, Millis::from_secs(60), Anchor::Calendar).unwrap();
+            let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
+            let full_reset_at = now.after(Millis::from_secs(*quota));
+            let reading = Reading { used: *quota / 2, full_reset_at, ..Reading::default() };
+            LimitStatus::new(Arc::new(limit), Cost::ONE, &reading)
         };
-        let limits: Vec<_> = (1..=2 * MAX_POLICIES as u64).map(limit).collect();
-        let (mut lines, mut fresh) = (HeaderLines::default(), HeaderLines::default());
-        for two in limits.windows(2).chain(limits.windows(2)) {
-            lines.clear();
-            lines.add_policies("policies", two.iter());
-            fresh.add_text("policies", |text| {
-                push_policy(text, &two[0]);
-                text.push_str(", ");
-                push_policy(text, &two[1]);
-            });
-            assert_eq!(lines.as_str(), fresh.as_str());
-            fresh.clear();
+        Evaluation { now, statuses: quotas.iter().map(status).collect() }
+    }
+
+    /// Writes `evaluation` into `lines` twice: with the texts of limits, and field by field.
+    fn assert_same(lines: &mut HeaderLines, evaluation: &Evaluation, with_usage: bool) {
+        let mut each = HeaderLines::default();
+        lines.clear();
+        for status in &evaluation.statuses {
+            lines.set_github(status, with_usage);
+            github::each(status, with_usage, |name, value| each.set(name, value));
         }
-        assert_eq!(lines.policies.items.len(), MAX_POLICIES);
+        lines.add_ietf(evaluation);
+        ietf::each(evaluation, |name, list| each.add(name, FieldValue::Text(list)));
+        assert_eq!((lines.as_str(), lines.names), (each.as_str(), each.names));
+    }
+
+    #[test]
+    fn fields_of_a_limit_are_the_same_whether_its_texts_are_known_or_not() {
+        let limits: Vec<_> = (1..=2 * MAX_TEXTS as u64).map(|quota| 7 * quota * quota).collect();
+        let whole = evaluation(&limits);
+        let mut lines = HeaderLines::default();
+        for two in whole.statuses.windows(2).chain(whole.statuses.windows(2)) {
+            let evaluation = Evaluation { now: whole.now, statuses: two.to_vec() };
+            assert_same(&mut lines, &evaluation, true);
+            let evaluation = Evaluation { now: whole.now, statuses: two[..1].to_vec() };
+            assert_same(&mut lines, &evaluation, true);
+        }
+        assert_eq!(lines.texts.texts.len(), MAX_TEXTS);
+    }
+
+    #[test]
+    fn fields_without_usage_are_three() {
+        let mut evaluation = evaluation(&[60]);
+        evaluation.statuses[0].admission = Admission::Never;
+        let mut lines = HeaderLines::default();
+        lines.set_github(&evaluation.statuses[0], false);
+        let expected = "x-ratelimit-limit: 60\r\nx-ratelimit-reset: 1700000061\r\n\
+                        x-ratelimit-resource: core\r\n";
+        assert_eq!(lines.as_str(), expected);
     }
 
     #[test]
     fn a_field_that_is_set_twice_has_its_last_value() {
         let mut lines = HeaderLines::default();
+        let text = |text: &str| FieldValue::Text(text.into());
         lines.set("a", FieldValue::Number(1));
-        lines.add_text("list", |text| text.push('x'));
-        lines.set("b", FieldValue::Text("two".into()));
+        lines.add("list", text("x"));
+        lines.set("b", text("two"));
         lines.add("list", FieldValue::Number(2));
-        lines.set_text("a", |text| text.push_str("three"));
+        lines.set("a", text("three"));
         assert_eq!(lines.as_str(), "list: x\r\nb: two\r\nlist: 2\r\na: three\r\n");
         // `li` is only the beginning of the name `list`, so the line of `list` stays.
         lines.set("li", FieldValue::Number(3));

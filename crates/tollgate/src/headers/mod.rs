@@ -3,6 +3,7 @@
 //! The profiles only format the statuses. Times are in whole seconds, rounded up.
 
 mod draft_03;
+mod field_value;
 mod fields;
 mod github;
 mod ietf;
@@ -13,7 +14,8 @@ mod three_fields;
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{Evaluation, LimitStatus, Timestamp};
 
-pub use fields::{FieldValue, Fields};
+pub use field_value::FieldValue;
+pub use fields::Fields;
 pub use lines::HeaderLines;
 
 /// Adds the fields of the header `profiles` for `evaluation` to `fields`, such as a `HeaderMap`.
@@ -26,13 +28,21 @@ pub use lines::HeaderLines;
 pub fn write(profiles: &[HeaderProfile], evaluation: &Evaluation, fields: &mut impl Fields) {
     for profile in profiles {
         match profile {
-            HeaderProfile::GitHub => github::write(evaluation, fields),
-            HeaderProfile::Ietf => ietf::write(evaluation, fields),
+            HeaderProfile::GitHub => {
+                if let Some((status, with_usage)) = github::reported(evaluation) {
+                    fields.set_github(status, with_usage);
+                }
+            }
+            HeaderProfile::Ietf if ietf::visible(evaluation).next().is_none() => {}
+            HeaderProfile::Ietf => fields.add_ietf(evaluation),
             HeaderProfile::Draft03 => draft_03::write(evaluation, fields),
             HeaderProfile::ThreeFields => three_fields::write(evaluation, fields),
         }
     }
-    if profiles == [HeaderProfile::GitHub] && github::reports_the_wait(evaluation) {
+    // Only a refusal has a time to wait.
+    if evaluation.is_admitted()
+        || profiles == [HeaderProfile::GitHub] && github::reports_the_wait(evaluation)
+    {
         return;
     }
     if let Some(seconds) = retry_after_seconds(evaluation) {
