@@ -91,6 +91,15 @@ impl Headers for [(&str, &[u8])] {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         self.iter().filter(|(field, _)| *field == name).nth(index).map(|(_, value)| *value)
     }
+
+    fn field(&self, name: &str) -> Field<'_> {
+        let mut values = self.iter().filter(|(field, _)| *field == name).map(|(_, value)| *value);
+        match (values.next(), values.next()) {
+            (None, _) => Field::Absent,
+            (Some(value), None) => Field::Once(value),
+            (Some(_), Some(_)) => Field::Repeated,
+        }
+    }
 }
 
 /// The attributes of a request.

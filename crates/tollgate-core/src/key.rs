@@ -49,6 +49,52 @@ const CLEAR: u8 = 1;
 const LONG: u8 = 2;
 const SECRET: u8 = 3;
 
+/// The name of the only pair of a subject, encoded once for many subjects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SubjectName(Short);
+
+impl SubjectName {
+    /// Encodes `name`. Returns `None` if a subject with this name and a hashed value is too long to
+    /// be stored in place.
+    pub(crate) fn new(name: &str) -> Option<Self> {
+        let longest = sized(name.len()) + 1 + sized(HASH);
+        if longest > IN_PLACE {
+            return None;
+        }
+        let mut encoded = Short::EMPTY;
+        push_sized(&mut encoded, name.as_bytes());
+        Some(Self(encoded))
+    }
+
+    /// Returns the subject whose only pair is this name and `value`, as [`Subject::new`] does.
+    /// Returns `None` if its encoding is too long to be stored in place.
+    #[inline]
+    pub(crate) fn subject(&self, value: Value<'_>, key: &dyn KeyedHash) -> Option<Subject> {
+        let mut encoded = self.0;
+        match value {
+            Value::Absent => encoded.push(ABSENT),
+            Value::Clear(bytes) => {
+                if encoded.as_bytes().len() + 1 + sized(bytes.len()) > IN_PLACE {
+                    return None;
+                }
+                encoded.push(CLEAR);
+                push_sized(&mut encoded, bytes);
+            }
+            Value::Secret(bytes) => push_secret(&mut encoded, &key.hash(bytes)),
+            Value::Hashed(hash) => push_secret(&mut encoded, &hash),
+        }
+        Some(Subject(Encoding::Short(encoded)))
+    }
+}
+
+/// Appends the value of a credential with this `hash`.
+#[inline]
+fn push_secret(out: &mut impl Sink, hash: &[u8; HASH]) {
+    out.push(SECRET);
+    out.push(HASH as u8);
+    out.extend(hash);
+}
+
 /// An ordered list of (dimension, value) pairs such as `user=42`, in one unambiguous encoding.
 ///
 /// Every name and value is encoded with its length, and every value with its kind. Two different
@@ -163,8 +209,10 @@ impl Clone for Subject {
 
     /// Copies `source`, and reuses the allocation of this subject if both encodings have the same
     /// length.
+    #[inline]
     fn clone_from(&mut self, source: &Self) {
         match (&mut self.0, &source.0) {
+            (Encoding::Short(bytes), Encoding::Short(other)) => *bytes = *other,
             (Encoding::Long(bytes), Encoding::Long(other)) => bytes.clone_from(other),
             (bytes, other) => *bytes = other.clone(),
         }
@@ -180,7 +228,7 @@ impl Default for Subject {
 impl PartialEq for Subject {
     #[inline]
     fn eq(&self, other: &Self) -> bool {
-        self.as_bytes() == other.as_bytes()
+        self.0 == other.0
     }
 }
 
@@ -293,14 +341,8 @@ fn encode<'a>(
                 out.push(LONG);
                 push_sized(out, &key.hash(value));
             }
-            Value::Secret(value) => {
-                out.push(SECRET);
-                push_sized(out, &key.hash(value));
-            }
-            Value::Hashed(hash) => {
-                out.push(SECRET);
-                push_sized(out, &hash);
-            }
+            Value::Secret(value) => push_secret(out, &key.hash(value)),
+            Value::Hashed(hash) => push_secret(out, &hash),
         }
     }
 }
@@ -369,6 +411,26 @@ mod tests {
             for value in [Value::Absent, Value::Clear(bytes), Value::Secret(bytes), hashed] {
                 let subject = Subject::new([(&**name, value)], &Length);
                 assert_eq!(subject.as_bytes().len(), sized(name.len()) + value.encoded());
+            }
+        }
+    }
+
+    #[test]
+    fn a_subject_of_an_encoded_name_is_that_of_its_pair() {
+        let hash = Value::Hashed([7; HASH]);
+        for length in 0..60 {
+            let text = "v".repeat(length);
+            let name = SubjectName::new(&text);
+            assert_eq!(name.is_some(), length + 1 + 2 + HASH <= IN_PLACE, "{length}");
+            let Some(name) = name else { continue };
+            for value in 0..60 {
+                let value = "w".repeat(value);
+                let bytes = value.as_bytes();
+                for value in [Value::Absent, Value::Clear(bytes), Value::Secret(bytes), hash] {
+                    let whole = Subject::new([(&*text, value)], &Length);
+                    let is_short = whole.as_bytes().len() <= IN_PLACE;
+                    assert_eq!(name.subject(value, &Length), is_short.then_some(whole));
+                }
             }
         }
     }

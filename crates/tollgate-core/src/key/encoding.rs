@@ -8,15 +8,17 @@ use alloc::vec::Vec;
 /// words.
 pub(super) const IN_PLACE: usize = 38;
 
-/// The encoded bytes of a subject.
-#[derive(Clone)]
+/// The encoded bytes of a subject. The length alone decides between the two variants, so equal
+/// encodings are equal variants.
+#[derive(Clone, PartialEq)]
 pub(super) enum Encoding {
     Short(Short),
     Long(Box<[u8]>),
 }
 
-/// An encoding of at most [`IN_PLACE`] bytes, stored in place.
-#[derive(Clone, Copy)]
+/// An encoding of at most [`IN_PLACE`] bytes, stored in place. The bytes after the encoding are
+/// zero, so a comparison of two encodings compares a fixed number of bytes.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Short {
     length: u8,
     bytes: [u8; IN_PLACE],
@@ -41,7 +43,7 @@ impl Encoding {
     #[inline]
     pub(super) fn as_bytes(&self) -> &[u8] {
         match self {
-            Self::Short(short) => &short.bytes[..usize::from(short.length)],
+            Self::Short(short) => short.as_bytes(),
             Self::Long(bytes) => bytes,
         }
     }
@@ -49,6 +51,11 @@ impl Encoding {
 
 impl Short {
     pub(super) const EMPTY: Self = Self { length: 0, bytes: [0; IN_PLACE] };
+
+    #[inline]
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
 }
 
 impl Sink for Short {

@@ -19,14 +19,20 @@ const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 /// # Errors
 /// [`Ambiguity::Malformed`] if services differ on where the credential ends.
 pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, Ambiguity> {
+    // The usual spelling needs no search for the end of a word. The result is the same for every
+    // header.
+    if let [b'B', b'e', b'a', b'r', b'e', b'r', b' ', bare @ ..] = value
+        && !bare.is_empty()
+        && is_word(bare)
+    {
+        return Ok(Cow::Borrowed(bare));
+    }
     let value = value.trim_ascii();
     let (scheme, rest) = split_word(value);
     let is_bare = scheme.eq_ignore_ascii_case(b"bearer") || scheme.eq_ignore_ascii_case(b"token");
     if !SCHEME_FIELDS.contains(&header) {
         return Ok(Cow::Borrowed(if is_bare && !rest.is_empty() { rest } else { value }));
     }
-    // A loop without an early exit at the first mismatch compares several bytes at once.
-    let is_word = |text: &[u8]| text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
     if rest.is_empty() || is_bare {
         let bare = if rest.is_empty() { value } else { rest };
         return if is_word(bare) { Ok(Cow::Borrowed(bare)) } else { Err(Ambiguity::Malformed) };
@@ -38,7 +44,18 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
 }
 
-/// Returns the first word of the text, and the rest without the white space before it.
+/// Returns whether `text` contains only visible ASCII characters.
+fn is_word(text: &[u8]) -> bool {
+    // A loop without an early exit at the first mismatch compares several bytes at once.
+    let are_graphic =
+        |text: &[u8]| text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
+    let (chunks, rest) = text.as_chunks::<16>();
+    // The last chunk may contain bytes of the chunk before it.
+    let rest = text.last_chunk::<16>().map_or(rest, |last| last);
+    chunks.iter().fold(true, |all, chunk| all & are_graphic(chunk)) && are_graphic(rest)
+}
+
+/// Divides the text into its first word and the rest. The white space between them is dropped.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let end = text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len());
     let (word, rest) = text.split_at(end);

@@ -17,13 +17,14 @@ use super::rule::Rule;
 pub(crate) struct RuleIndex {
     /// The number of 64-bit words in a row.
     words: usize,
-    /// The methods that rules name, in capitals. `by_method` has one row for each of these methods,
-    /// and a last row for all other methods.
+    /// The methods that rules name, in capitals, and the [code](code_of) of each. `by_method` has
+    /// one row for each of these methods, and a last row for all other methods.
     methods: Vec<Box<str>>,
+    codes: Vec<u64>,
     by_method: Vec<u64>,
-    /// The first bytes of the paths that rules name. `by_byte` has one row for each of these bytes,
-    /// and a last row for all other paths.
-    bytes: Vec<u8>,
+    /// For each first byte of a path, the start of its row in `by_byte`. `by_byte` has one row for
+    /// each first byte of the paths that rules name, and a last row for all other paths.
+    starts: Vec<usize>,
     by_byte: Vec<u64>,
 }
 
@@ -50,16 +51,23 @@ impl RuleIndex {
             };
             rule.matches.paths.is_empty() || rule.matches.paths.iter().any(fits)
         });
-        Self { words, methods, by_method, bytes, by_byte }
+        let row = |byte| bytes.binary_search(&byte).unwrap_or(bytes.len());
+        let starts = (0..=u8::MAX).map(|byte| row(byte) * words).collect();
+        let codes = methods.iter().map(|method| code_of(method)).collect();
+        Self { words, methods, codes, by_method, starts, by_byte }
     }
 
     /// Returns the indices of the rules that can match a request with `method` and `path`, in
     /// rising order.
+    #[inline]
     pub(super) fn candidates(&self, method: &str, path: &NormalPath<'_>) -> Candidates<'_> {
-        let method = self.methods.iter().position(|own| own.eq_ignore_ascii_case(method));
-        let byte = path.first_byte().and_then(|first| self.bytes.binary_search(&first).ok());
+        let method = match code_of(method) {
+            LONG => self.methods.iter().position(|own| own.eq_ignore_ascii_case(method)),
+            code => self.codes.iter().position(|own| *own == code),
+        };
         let method = method.unwrap_or(self.methods.len()) * self.words;
-        let byte = byte.unwrap_or(self.bytes.len()) * self.words;
+        let start = path.first_byte().and_then(|first| self.starts.get(usize::from(first)));
+        let byte = start.map_or(self.by_byte.len() - self.words, |start| *start);
         Candidates {
             by_method: self.by_method.get(method..method + self.words).unwrap_or_default(),
             by_byte: self.by_byte.get(byte..byte + self.words).unwrap_or_default(),
@@ -67,6 +75,23 @@ impl RuleIndex {
             bits: 0,
         }
     }
+}
+
+/// The code of all methods that are too long for a code of their own.
+const LONG: u64 = u64::MAX;
+
+/// Returns a number that is equal for equal methods, without regard to case: the length in the high
+/// byte, and the letters as capitals in the other bytes. Different methods have different codes,
+/// except that all methods of more than seven bytes have the code [`LONG`].
+#[inline]
+fn code_of(method: &str) -> u64 {
+    let method = method.as_bytes();
+    if method.len() > 7 {
+        return LONG;
+    }
+    let letters =
+        method.iter().fold(0, |code, byte| code << 8 | u64::from(byte.to_ascii_uppercase()));
+    (method.len() as u64) << 56 | letters
 }
 
 /// An iterator over the indices of the rules that can match.
@@ -84,6 +109,7 @@ pub(super) struct Candidates<'i> {
 impl Iterator for Candidates<'_> {
     type Item = usize;
 
+    #[inline]
     fn next(&mut self) -> Option<usize> {
         while self.bits == 0 {
             let (method, by_method) = self.by_method.split_first()?;
@@ -123,7 +149,8 @@ mod tests {
     use crate::policy::{MatchMode, PathCase, PathOptions, Policy, RequestMatch};
     use alloc::format;
 
-    const METHODS: [&str; 6] = ["GET", "get", "POST", "DELETE", "PURGE", ""];
+    const METHODS: [&str; 9] =
+        ["GET", "get", "POST", "DELETE", "PURGE", "", "\0GET", "Proppatch", "PROPFIND"];
     const PATHS: [&str; 10] =
         ["/", "", "/a", "//a/b", "/A/b", "/%61", "/b", "/search/code", "/./s", "/\u{e9}"];
     const PATTERNS: [&str; 9] =
@@ -132,7 +159,7 @@ mod tests {
     /// Creates a rule for every pair of a method and a pattern, and rules without a method and a
     /// pattern. With so many rules, each row needs more than two words.
     fn policy(case: PathCase) -> Policy {
-        let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PURGE"]];
+        let methods = [&[][..], &["GET"], &["POST", "DELETE"], &["PROPPATCH"]];
         let mut matches = Vec::new();
         for methods in methods.iter().chain(&methods) {
             let methods: Vec<Box<str>> = methods.iter().map(|name| (*name).into()).collect();

@@ -131,14 +131,23 @@ impl Meter {
 }
 
 impl MeteredLimit {
-    /// Returns the estimate for a request: the units to reserve, at least 1, because an empty
-    /// reservation cannot be settled. If the request does not specify a number of units,
-    /// `otherwise` is reserved.
+    /// Returns the [estimate](Self::estimate) of every request, or `None` if it depends on the
+    /// request.
+    pub(super) fn fixed_estimate(&self, otherwise: Cost) -> Option<Estimate> {
+        self.reserve.is_none().then(|| self.estimate_of(otherwise))
+    }
+
+    /// Returns the units to reserve for a request. The number is at least 1, because an empty
+    /// reservation cannot be settled. If the request does not specify an amount, `otherwise` is
+    /// reserved.
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
         let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
-        let reserved = said.unwrap_or(otherwise).max(Cost::ONE);
+        self.estimate_of(said.unwrap_or(otherwise))
+    }
+
+    fn estimate_of(&self, reserved: Cost) -> Estimate {
         let terms = ResponseTerms::default();
-        Estimate { meter: Arc::clone(&self.meter), reserved, terms }
+        Estimate { meter: Arc::clone(&self.meter), reserved: reserved.max(Cost::ONE), terms }
     }
 }
 

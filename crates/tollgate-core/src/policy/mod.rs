@@ -8,6 +8,7 @@ pub mod claim;
 mod conditions;
 mod credential;
 pub mod descriptors;
+mod dotted_decimal;
 pub mod expression;
 mod host;
 mod index;
@@ -63,6 +64,7 @@ pub use values::{ValueMatch, ValuePattern};
 pub use windows::WindowsByValue;
 
 use index::RuleIndex;
+use plain::PlainRule;
 
 use crate::limit::Limit;
 use crate::time::Timestamp;
@@ -98,6 +100,8 @@ pub struct Policy {
     pub(crate) rules: Vec<Rule>,
     /// The index by which the rules for a method and a path are found.
     index: RuleIndex,
+    /// For each rule, its form for simple requests.
+    plain_rules: Arc<[PlainRule]>,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,
     pub(crate) answers: ResponseSettings,
@@ -128,12 +132,13 @@ impl Policy {
                 && rule.matches.is_whole(dimensions.len(), 0)
         });
         let (forwarding, answers) = (Forwarding::default(), ResponseSettings::default());
-        (limits_are_whole && rules_are_whole).then_some(Self {
+        let policy = (limits_are_whole && rules_are_whole).then_some(Self {
             dimensions,
             limits,
             quotas: Vec::new(),
             windows: Vec::new(),
             index: RuleIndex::new(&rules),
+            plain_rules: Arc::default(),
             rules,
             match_mode,
             forwarding,
@@ -142,7 +147,8 @@ impl Policy {
             domains: Vec::new(),
             shedding: Shedding::default(),
             tenants: None,
-        })
+        });
+        policy.map(Self::with_plain_rules)
     }
 
     /// Sets the proxies that are trusted to report the client's address.
@@ -189,7 +195,7 @@ impl Policy {
     #[must_use]
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
         self.replace_limits(old, now);
-        self
+        self.with_plain_rules()
     }
 
     /// Returns whether the policy needs values from request bodies. If it does, a listener must

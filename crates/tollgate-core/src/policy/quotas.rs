@@ -125,7 +125,7 @@ impl Policy {
             return None;
         }
         self.quotas = quotas;
-        Some(self)
+        Some(self.with_plain_rules())
     }
 
     /// Returns the quotas by value of the limit that has the same name as `limit`. Returns `None`

@@ -5,12 +5,13 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::IpAddr;
 
 use super::Ambiguity;
 use super::address::{Forwarding, mask};
 use super::claim::ClaimReader;
 use super::credential::{self, credential, joined_cookies};
+use super::dotted_decimal::dotted_decimal;
 use super::expression::{Attribute, Text};
 use super::host::host_name;
 use super::matching::Matched;
@@ -209,15 +210,33 @@ impl SubjectSource {
         }
     }
 
-    /// Returns the value of this source in the request, and whether the value is secret. Returns
-    /// `None` if the request has no value. If the value is ambiguous, the function records the
-    /// ambiguity and returns `None`.
-    fn read<'a>(
+    /// Returns whether the value is the client's address with all bits of an IPv4 address.
+    pub(super) const fn is_whole_address(&self) -> bool {
+        matches!(self, Self::ClientAddress { ipv4_prefix: 32.., .. })
+    }
+
+    /// Returns whether the value is a field or an attribute of the request that does not depend on
+    /// the matching rule.
+    pub(super) const fn is_of_every_rule(&self) -> bool {
+        matches!(
+            self,
+            Self::Credential { .. }
+                | Self::Header { .. }
+                | Self::Cookie { .. }
+                | Self::Query { .. }
+                | Self::TlsClient { .. }
+                | Self::Application { .. }
+        )
+    }
+
+    /// Returns the value in the request, and whether the value is secret. If the value is
+    /// ambiguous, the function records the ambiguity and returns `None`.
+    pub(super) fn read<'a>(
         &'a self,
         forwarding: &Forwarding,
         attributes: &RequestAttributes<'a>,
         matched: &Matched<'a>,
-    ) -> Option<(Cow<'a, [u8]>, bool)> {
+    ) -> ReadValue<'a> {
         let Self::FirstOf { dimensions } = self else {
             let value = self.value(forwarding, attributes, matched)?;
             return Some((value, self.is_secret()));
@@ -411,47 +430,31 @@ fn subject_of_one(
     key: &dyn KeyedHash,
 ) -> Subject {
     let Dimension { name, source } = dimension;
-    if let SubjectSource::ClientAddress { ipv4_prefix: 32.., .. } = source
+    if source.is_whole_address()
         && let Some(IpAddr::V4(address)) = forwarding.client(attributes)
     {
         let (text, length) = dotted_decimal(address);
         return Subject::new([(&**name, Value::Clear(&text[..length]))], key);
     }
-    let read = source.read(forwarding, attributes, matched);
-    Subject::new([(&**name, encoded(&read))], key)
+    subject_of_value(name, &source.read(forwarding, attributes, matched), key)
 }
 
-fn encoded<'r>(read: &'r Option<(Cow<'_, [u8]>, bool)>) -> Value<'r> {
+/// A value that was read from a request, and whether it is secret. `None` if the request has no
+/// such value.
+pub(super) type ReadValue<'a> = Option<(Cow<'a, [u8]>, bool)>;
+
+/// Returns the subject with the only dimension `name`, for a value that was read before.
+fn subject_of_value(name: &str, read: &ReadValue<'_>, key: &dyn KeyedHash) -> Subject {
+    Subject::new([(name, encoded(read))], key)
+}
+
+#[inline]
+pub(super) fn encoded<'r>(read: &'r ReadValue<'_>) -> Value<'r> {
     match read {
         None => Value::Absent,
         Some((bytes, true)) => Value::Secret(bytes),
         Some((bytes, false)) => Value::Clear(bytes),
     }
-}
-
-/// The length in bytes of the longest IPv4 address in dotted decimal form, `255.255.255.255`.
-const DOTTED_DECIMAL: usize = 15;
-
-/// Returns the text of `address` and its length.
-fn dotted_decimal(address: Ipv4Addr) -> ([u8; DOTTED_DECIMAL], usize) {
-    let (mut text, mut length) = ([0; DOTTED_DECIMAL], 0);
-    let mut push = |byte: u8| {
-        text[length] = byte;
-        length += 1;
-    };
-    for (index, octet) in address.octets().into_iter().enumerate() {
-        if index > 0 {
-            push(b'.');
-        }
-        if octet >= 100 {
-            push(b'0' + octet / 100);
-        }
-        if octet >= 10 {
-            push(b'0' + octet / 10 % 10);
-        }
-        push(b'0' + octet % 10);
-    }
-    (text, length)
 }
 
 /// Returns the text of the client's address, such as `192.0.2.1`. If not all bits of the address
@@ -463,18 +466,4 @@ pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) ->
     };
     let network = mask(address, prefix);
     if prefix >= bits { network.to_string() } else { alloc::format!("{network}/{prefix}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_written_as_the_standard_library_writes_it() {
-        for octet in 0..=u8::MAX {
-            let address = Ipv4Addr::new(octet, octet / 2, octet.wrapping_mul(7), 255 - octet);
-            let (text, length) = dotted_decimal(address);
-            assert_eq!(&text[..length], address.to_string().as_bytes());
-        }
-    }
 }

@@ -49,7 +49,7 @@ impl Policy {
     #[must_use]
     pub fn with_tenants(mut self, dimension: usize) -> Option<Self> {
         self.tenants = Some(TenantBinding { dimension, rows: None });
-        (dimension < self.dimensions.len()).then_some(self)
+        (dimension < self.dimensions.len()).then(|| self.with_plain_rules())
     }
 
     /// Sets the rows of the tenants. The rows have no effect if

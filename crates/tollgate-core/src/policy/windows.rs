@@ -104,7 +104,7 @@ impl Policy {
             one.with_limits(&base, quotas)
         };
         self.windows = windows.into_iter().map(with_limits).collect::<Option<_>>()?;
-        Some(self)
+        Some(self.with_plain_rules())
     }
 
     /// Returns the windows by value of the limit that has the same name as `limit`. Returns `None`

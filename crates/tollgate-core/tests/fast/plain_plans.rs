@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::algo::{Anchor, FixedWindow, Schedule, ScheduledWindow, WindowSchedule};
 use tollgate_core::policy::{
-    Dimension, LimitBinding, LimitRef, MatchMode, PlainPlan, QuotasByValue, RequestMatch, Rule,
-    SubjectSource, WindowsByValue,
+    Dimension, LimitBinding, LimitRef, MatchMode, Meter, MeteredLimit, PathPattern, PlainPlan,
+    QuotasByValue, RequestMatch, Rule, SubjectSource, WindowsByValue,
 };
 use tollgate_core::{
     Algorithm, Cost, Headers, KeyedHash, Limit, Millis, Policy, RequestAttributes, Timestamp,
@@ -47,9 +47,9 @@ impl WindowSchedule for Seconds {
 static DEFAULT: Seconds = Seconds("default");
 static FIFTEEN: Seconds = Seconds("15");
 
-struct Fields<const N: usize>([(&'static str, &'static [u8]); N]);
+struct Fields<'a, const N: usize>([(&'a str, &'a [u8]); N]);
 
-impl<const N: usize> Headers for Fields<N> {
+impl<const N: usize> Headers for Fields<'_, N> {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         self.0.as_slice().value(name, index)
     }
@@ -112,5 +112,102 @@ fn the_windows_and_the_quota_of_a_request_are_not_those_of_the_one_before() {
                 assert_eq!((found.name(), window.quota()), (schedule, quota), "{day} {plan}");
             }
         }
+    }
+}
+
+/// Creates a policy with more rules than a plan keeps charges of. The rules have different numbers
+/// of limits: a limit of their own, and limits that all rules share, for the same subject and for
+/// other subjects. Some limits are metered.
+fn many_rules() -> Policy {
+    let header = |header: &str| SubjectSource::Header { header: header.into() };
+    let sources = [header("x-user"), header("x-team"), SubjectSource::Route];
+    let dimensions = sources.into_iter().zip(["user", "team", "route"]);
+    let dimensions = dimensions.map(|(source, name)| Dimension { name: name.into(), source });
+    let binding = |number: usize, per: Vec<usize>| {
+        let window = FixedWindow::new(9, Millis::from_secs(60), Anchor::Calendar).unwrap();
+        let limit = Limit::new(&format!("limit-{number}"), Algorithm::FixedWindow(window));
+        LimitBinding { limit: Arc::new(limit.unwrap()), per }
+    };
+    let per = [vec![0], vec![0], vec![1], vec![0, 1], vec![], vec![2]];
+    let limits = (0..RULES).map(|_| vec![0]).chain(per).enumerate();
+    let limits = limits.map(|(number, per)| binding(number, per)).collect();
+    let rules = (0..RULES).map(|number| {
+        let used = |limit| LimitRef { limit, cost: Cost::up_to(1 + limit as u64 % 3) };
+        let limits = [number, RULES, RULES + 1, RULES + 2, RULES + 3, RULES + 4, RULES + 5];
+        let path = match number % 4 {
+            3 => format!("/{number}/**"),
+            _ => format!("/{number}/{{id}}"),
+        };
+        let matches = RequestMatch {
+            paths: vec![PathPattern::parse(&path).unwrap()],
+            methods: if number % 2 == 0 { vec!["GET".into()] } else { Vec::new() },
+            has: if number % 3 == 0 { vec![0, 1] } else { vec![0] },
+            lacks: if number % 5 == 4 { vec![1] } else { Vec::new() },
+            ..RequestMatch::default()
+        };
+        let limits = limits.into_iter().take(2 + number % 6).map(used).collect();
+        let mut rule = Rule::new(format!("rule-{number}"), matches, limits);
+        if number % 2 == 1 {
+            let meter = Arc::new(Meter::Time { each: Millis::new(1) });
+            rule.metered.push(MeteredLimit { limit: RULES, meter, reserve: None });
+        }
+        rule
+    });
+    let rules = rules.collect();
+    Policy::new(dimensions.collect(), limits, rules, MatchMode::FirstMatch).unwrap()
+}
+
+const RULES: usize = 20;
+
+#[test]
+fn a_plain_plan_has_the_charges_of_the_whole_plan() {
+    let (policy, mut plain) = (many_rules(), PlainPlan::default());
+    let mut planned = 0;
+    for round in 0..60_usize {
+        for number in 0..=RULES {
+            let number = if round % 2 == 0 { number } else { number % 3 };
+            let path = format!("/{number}/{round}");
+            let (user, team) = (format!("user-{}", round % 4), format!("team-{number}"));
+            let both = Fields([("x-user", user.as_bytes()), ("x-team", team.as_bytes())]);
+            let only_user = Fields([("x-user", user.as_bytes())]);
+            let headers: &dyn Headers = if round % 3 == 0 { &only_user } else { &both };
+            let attributes = RequestAttributes {
+                method: if round % 5 == 0 { "POST" } else { "get" },
+                path: &path,
+                query: None,
+                host: None,
+                peer: None,
+                headers,
+            };
+            assert!(policy.plan_plain(&attributes, &Zero, &mut plain));
+            let whole = policy.plan(&attributes, &Zero);
+            assert_eq!(plain.charges(), whole.enforced, "{number} in round {round}");
+            planned += plain.charges().len();
+        }
+    }
+    assert!(planned > 1_000, "{planned} charges");
+}
+
+#[test]
+fn a_replaced_policy_does_not_use_the_charges_of_the_one_before() {
+    let (old, mut plain) = (many_rules(), PlainPlan::default());
+    let headers = Fields([("x-user", b"ann"), ("x-team", b"a")]);
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/1/2",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &headers,
+    };
+    let replaced = many_rules().replacing(&old, Timestamp::from_millis(1));
+    for policy in [&old, &replaced, &old.clone(), &replaced] {
+        assert!(policy.plan_plain(&attributes, &Zero, &mut plain));
+        let whole = policy.plan(&attributes, &Zero);
+        assert!(!whole.enforced.is_empty());
+        for (one, other) in plain.charges().iter().zip(&whole.enforced) {
+            assert!(Arc::ptr_eq(&one.limit, &other.limit));
+        }
+        assert_eq!(plain.charges(), whole.enforced);
     }
 }
