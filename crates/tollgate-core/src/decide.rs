@@ -5,12 +5,14 @@
 //! call with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module
 //! reads a clock, fails or does IO.
 
+mod first_permit;
 mod plain;
 mod reservations;
 mod scaled;
 
 use alloc::boxed::Box;
 
+pub use first_permit::first_permit;
 pub use plain::Plain;
 pub use reservations::ReservedCell;
 

@@ -11,7 +11,7 @@ use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
 use crate::limit_error::{LimitError, check_range, check_span};
-use crate::reading::{Reading, StoredState};
+use crate::reading::{Admission, Reading, StoredState};
 use crate::time::{MAX_EXACT, Millis, Timestamp};
 
 /// The largest quota of a concurrency limit. It bounds the size of one subject's state, which has
@@ -75,8 +75,29 @@ impl Concurrency {
         self.permit_ttl
     }
 
-    /// Extends the permit of the charge `id`, so that it expires one `permit_ttl` from now. Returns
-    /// the units of the permit, or `None` if there is no such permit.
+    /// Grants the first permit of a subject. `cost` fits and is not a peek. The new state uses the
+    /// memory of `permits`, which is empty.
+    pub(crate) fn first_permit(
+        &self,
+        mut permits: Vec<Permit>,
+        (cost, id): (Cost, ChargeId),
+        now: Timestamp,
+    ) -> (Reading, State) {
+        let (used, expires_at) = (cost.get(), now.after(self.permit_ttl));
+        permits.push(Permit { id, used, expires_at });
+        let leaving = core::iter::once((used, expires_at));
+        let reading = Reading {
+            admission: Admission::Now,
+            fits_again: admission_after_expiry(self.quota, used, cost.needed(), leaving),
+            used,
+            full_reset_at: expires_at,
+            ..Reading::default()
+        };
+        (reading, State { permits })
+    }
+
+    /// Extends the permit of `id` to one `permit_ttl` from now, and returns its units. Returns
+    /// `None` if there is no such permit.
     pub(crate) fn renew(&self, state: &mut State, id: ChargeId, at: StepTime) -> Option<u64> {
         let at = self.moment(&state.permits, at);
         self.index_of(state, id, at)?;

@@ -1,7 +1,6 @@
 //! Decisions without a future, which reuse the memory of earlier decisions.
 
-use smallvec::SmallVec;
-use tollgate_core::charge::{Charge, ChargeId, Operation};
+use tollgate_core::charge::ChargeId;
 use tollgate_core::policy::{HeaderProfile, PlainPlan, PlannedCharge};
 use tollgate_core::{
     Admission, DecisionSource, Evaluation, Reading, RequestAttributes, StoreError, Timestamp,
@@ -11,9 +10,6 @@ use super::Limiter;
 use crate::headers::{self, Fields};
 use crate::receipt::{Purpose, Receipt, new_charge_id};
 use crate::store::ImmediateStore;
-
-/// The most charges of a call that are prepared without an allocation.
-const INLINE: usize = 6;
 
 /// The memory that a call of [`Limiter::check_now`] uses, and that the next call uses again.
 #[derive(Debug, Default)]
@@ -127,17 +123,7 @@ impl<S: ImmediateStore> Limiter<S> {
         answer: &mut Answer,
     ) -> Result<(), StoreError> {
         answer.id = new_charge_id();
-        let charge = |planned| {
-            let PlannedCharge { limit, subject, cost, .. }: &PlannedCharge = planned;
-            Charge { limit, subject, operation: Operation::Charge { cost: *cost, id: answer.id } }
-        };
-        answer.source = match planned {
-            [one] => self.store.apply_into(now, &[charge(one)], &mut answer.readings)?,
-            _ => {
-                let charges: SmallVec<[Charge<'_>; INLINE]> = planned.iter().map(charge).collect();
-                self.store.apply_into(now, &charges, &mut answer.readings)?
-            }
-        };
+        answer.source = self.store.charge_into(now, answer.id, planned, &mut answer.readings)?;
         self.evaluate_into(now, planned, &answer.readings, &mut answer.evaluation);
         Ok(())
     }

@@ -2,7 +2,13 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+use tollgate_core::charge::{ChargeId, Operation};
+use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestamp};
+
+/// The most charges of a call that are prepared without an allocation.
+const INLINE: usize = 6;
 
 /// A store that answers without a future. The caller passes a list for the readings, and can reuse
 /// the list for the next call.
@@ -19,6 +25,29 @@ pub trait ImmediateStore: Store {
         charges: &[Charge<'_>],
         readings: &mut Vec<Reading>,
     ) -> Result<DecisionSource, StoreError>;
+
+    /// Charges all of `planned` under `id`, or nothing, as [`apply_into`](Self::apply_into) does
+    /// for their charges.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer.
+    fn charge_into(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        planned: &[PlannedCharge],
+        readings: &mut Vec<Reading>,
+    ) -> Result<DecisionSource, StoreError> {
+        let charges: SmallVec<[Charge<'_>; INLINE]> =
+            planned.iter().map(|planned| charge_of(planned, id)).collect();
+        self.apply_into(now, &charges, readings)
+    }
+}
+
+/// Returns the charge of `planned` under `id`.
+pub(super) fn charge_of(planned: &PlannedCharge, id: ChargeId) -> Charge<'_> {
+    let PlannedCharge { limit, subject, cost, .. } = planned;
+    Charge { limit, subject, operation: Operation::Charge { cost: *cost, id } }
 }
 
 impl<S: ImmediateStore> ImmediateStore for Arc<S> {
@@ -29,5 +58,15 @@ impl<S: ImmediateStore> ImmediateStore for Arc<S> {
         readings: &mut Vec<Reading>,
     ) -> Result<DecisionSource, StoreError> {
         (**self).apply_into(now, charges, readings)
+    }
+
+    fn charge_into(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        planned: &[PlannedCharge],
+        readings: &mut Vec<Reading>,
+    ) -> Result<DecisionSource, StoreError> {
+        (**self).charge_into(now, id, planned, readings)
     }
 }

@@ -64,12 +64,17 @@ impl Cells {
         Self::bytes_of(self.capacity_with(more)) + self.heap + bytes_of(&self.spare)
     }
 
+    /// Returns the empty list that is kept for the first permit of another subject.
+    pub(super) fn take_spare(&mut self) -> Vec<concurrency::Permit> {
+        std::mem::take(&mut self.spare)
+    }
+
     /// Returns an empty state, like [`seed`]. Uses memory that is already allocated, if there is
     /// any.
     pub(super) fn seed(&mut self, limit: &Limit) -> Option<Cell> {
         match limit.algorithm() {
             Algorithm::Concurrency(_) if self.spare.capacity() > 0 => {
-                let permits = std::mem::take(&mut self.spare);
+                let permits = self.take_spare();
                 Some(Cell::Concurrency(concurrency::State { permits }))
             }
             _ => seed(limit),

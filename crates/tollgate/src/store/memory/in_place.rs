@@ -28,11 +28,9 @@ impl Shard {
         cost: Cost,
         key: Fingerprint,
     ) -> Option<Reading> {
-        let charge = |before| {
-            let InPlace { reading, after } = charged(before, limit, cost, now)?;
-            Some(((before, after, reading), after))
-        };
-        let (before, after, reading) = self.table.change(key, charge)?;
+        let (slot, before) = self.table.find_entry(key)?;
+        let InPlace { reading, after } = charged(before, limit, cost, now)?;
+        self.table.replace(slot, after);
         self.turn(before, after, &reading);
         Some(reading)
     }
@@ -43,8 +41,7 @@ impl Shard {
         let Charge { limit, operation: Operation::Charge { cost, .. }, .. } = target.charge else {
             return None;
         };
-        let slot = self.table.find(target.key)?;
-        let (_, before) = self.table.get(slot)?;
+        let (_, before) = self.table.find_entry(target.key)?;
         let planned = charged(before, limit, cost, now)?;
         (planned.reading.admission == Admission::Now).then_some(planned)
     }

@@ -54,9 +54,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
+use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{
-    Charge, DecisionSource, Deduplication, Limit, Millis, Operation, Reading, Readings, Store,
-    StoreError, Subject, Timestamp,
+    Charge, ChargeId, DecisionSource, Deduplication, Limit, Millis, Operation, Reading, Readings,
+    Store, StoreError, Subject, Timestamp,
 };
 
 pub use bounds::{Bounds, MAX_LIMITS, OVERFLOW_COUNTERS};
@@ -65,6 +66,7 @@ pub use stats::{LimitStats, Stats};
 pub(crate) use fingerprint::KEY_DIMENSION;
 
 use super::ImmediateStore;
+use super::immediate::charge_of;
 use fingerprint::{Fingerprinter, SubjectHash};
 use pool::Pool;
 use shard::Shard;
@@ -285,6 +287,29 @@ impl ImmediateStore for Memory {
             }
             _ => self.apply_many(now, charges, readings),
         })
+    }
+
+    fn charge_into(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        planned: &[PlannedCharge],
+        readings: &mut Vec<Reading>,
+    ) -> Result<DecisionSource, StoreError> {
+        readings.clear();
+        let Some((first, rest)) = planned.split_first() else { return Ok(DecisionSource::Store) };
+        let hash = self.fingerprints.subject(&first.subject);
+        // The charges of a request usually have the same subject, and are then in one shard.
+        if rest.iter().all(|other| other.subject == first.subject) {
+            let mut shard = self.lock(hash.shard(self.shards.len()));
+            shard.sweep(now);
+            if shard.charge_planned(now, id, hash, planned, readings) {
+                return Ok(DecisionSource::Store);
+            }
+        }
+        let charges: SmallVec<[Charge<'_>; call::INLINE]> =
+            planned.iter().map(|planned| charge_of(planned, id)).collect();
+        self.apply_into(now, &charges, readings)
     }
 }
 

@@ -121,6 +121,13 @@ impl<V: Copy> Table<V> {
         }
     }
 
+    /// Returns the slot and the value of `key`, if the table has an entry with this key.
+    #[inline]
+    pub(super) fn find_entry(&self, key: Fingerprint) -> Option<(usize, V)> {
+        let slot = self.find(key)?;
+        Some((slot, self.slots.get(slot)?.value?))
+    }
+
     /// Returns the entry in `slot`.
     #[inline]
     pub(super) fn get(&self, slot: usize) -> Option<(Fingerprint, V)> {
@@ -135,22 +142,6 @@ impl<V: Copy> Table<V> {
         let before = there.value?;
         there.value = Some(value);
         Some(before)
-    }
-
-    /// Passes the value of `key` to `change`, stores the new value that `change` returns, and
-    /// returns the result of `change`. Returns `None` and changes nothing if there is no entry or
-    /// if `change` returns `None`.
-    #[inline(always)]
-    pub(super) fn change<R>(
-        &mut self,
-        key: Fingerprint,
-        change: impl FnOnce(V) -> Option<(R, V)>,
-    ) -> Option<R> {
-        let slot = self.find(key)?;
-        let there = self.slots.get_mut(slot)?;
-        let (result, after) = change(there.value?)?;
-        there.value = Some(after);
-        Some(result)
     }
 
     /// Replaces the value of the entry in `slot`.
@@ -291,8 +282,11 @@ mod tests {
             for step in steps {
                 match step {
                     Step::Insert(key, value) => {
-                        match table.change(key, |before| Some((before, value))) {
-                            Some(before) => prop_assert_eq!(Some(&before), model.get(&key)),
+                        match table.find_entry(key) {
+                            Some((slot, before)) => {
+                                prop_assert_eq!(Some(&before), model.get(&key));
+                                prop_assert_eq!(table.replace(slot, value), Some(before));
+                            }
                             None => table.insert(key, value),
                         }
                         model.insert(key, value);
