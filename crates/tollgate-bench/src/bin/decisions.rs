@@ -1,5 +1,5 @@
-//! Counts the instructions of a decision in the library, from the policy to the header fields, with
-//! callgrind. Other programs on the machine do not affect the numbers.
+//! Counts the instructions of a decision in the library, from the policy to the header fields, and
+//! of a check of one key, with callgrind. Other programs on the machine do not affect the numbers.
 //!
 //! ```sh
 //! cargo run --release -p tollgate-bench --bin decisions
@@ -18,10 +18,12 @@ use std::task::{Context, Poll, Waker};
 use clap::{Parser, ValueEnum};
 use tollgate::headers::{self, HeaderLines};
 use tollgate::limiter::Answer;
+use tollgate::model::attributes::Field;
 use tollgate::model::policy::PlainPlan;
 use tollgate::model::{Headers, RequestAttributes};
 use tollgate::store::Memory;
-use tollgate::{Limiter, StoreError};
+use tollgate::{CounterClock, Limiter, StoreError};
+use tollgate_bench::contender::{Allowance, Contender, Governor, Keys, Requests, Tollgate};
 
 const POLICY: &str = include_str!("../../../../policies/github.yaml");
 /// The number of decisions before the count begins. [`COUNTED`] is the number of decisions after
@@ -61,15 +63,26 @@ impl Headers for Fields {
     fn value(&self, name: &str, index: usize) -> Option<&[u8]> {
         self.0.value(name, index)
     }
+
+    fn field(&self, name: &str) -> Field<'_> {
+        self.0.field(name)
+    }
 }
 
-/// The kind of request that is decided, and the number of limits on which it is charged.
+/// The kind of request that is decided, and the number of limits on which it is charged; or the
+/// check of one key. The checks by governor are for comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Case {
     Stranger,
     Read,
     Search,
     Create,
+    Key,
+    KeyRefused,
+    Window,
+    Bucket,
+    Governor,
+    GovernorRefused,
 }
 
 impl Case {
@@ -79,18 +92,35 @@ impl Case {
             Self::Read => "`GET` with a token: four limits",
             Self::Search => "`GET /search` with a token: four limits",
             Self::Create => "`POST` with a token: six limits",
+            Self::Key => "a key by `RateLimiter`",
+            Self::KeyRefused => "a key by `RateLimiter`, refused",
+            Self::Window => "a key by the store, fixed window",
+            Self::Bucket => "a key by the store, token bucket",
+            Self::Governor => "a key by governor",
+            Self::GovernorRefused => "a key by governor, refused",
         }
     }
 
-    fn name(self) -> String {
-        format!("{self:?}").to_ascii_lowercase()
+    /// Returns the limiter of a key, without any charges; `None` for a request.
+    fn contender(self) -> Result<Option<Box<dyn Contender>>, Box<dyn Error>> {
+        let (ample, exhausted) = (Allowance::Ample, Allowance::Exhausted);
+        let clock = CounterClock::new;
+        Ok(match self {
+            Self::Stranger | Self::Read | Self::Search | Self::Create => None,
+            Self::Key => Some(Box::new(Keys::new("", ample)?)),
+            Self::KeyRefused => Some(Box::new(Keys::new("", exhausted)?)),
+            Self::Window => Some(Box::new(Tollgate::fixed_window("", clock(), ample)?)),
+            Self::Bucket => Some(Box::new(Tollgate::token_bucket("", clock(), ample)?)),
+            Self::Governor => Some(Box::new(Governor::new(ample))),
+            Self::GovernorRefused => Some(Box::new(Governor::new(exhausted))),
+        })
     }
 
     fn attributes(self) -> RequestAttributes<'static> {
         let (method, path) = match self {
-            Self::Stranger | Self::Read => ("GET", "/repos/octocat/hello/issues"),
             Self::Search => ("GET", "/search/code"),
             Self::Create => ("POST", "/repos/octocat/hello/issues"),
+            _ => ("GET", "/repos/octocat/hello/issues"),
         };
         let headers = if self == Self::Stranger { &STRANGER } else { &USER };
         let peer = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 7)));
@@ -128,7 +158,7 @@ fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
         .args(["--tool=callgrind", "--num-callers=1", &toggle])
         .arg(out)
         .arg(std::env::current_exe()?)
-        .args(["--run", &case.name()])
+        .args(["--run", case.to_possible_value().ok_or("a named case")?.get_name()])
         .output()?;
     let told = String::from_utf8_lossy(&output.stderr);
     let collected = told.rsplit_once("Collected :").and_then(|(_, rest)| {
@@ -139,6 +169,12 @@ fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
 }
 
 fn run(case: Case) -> Result<(), Box<dyn Error>> {
+    if let Some(contender) = case.contender()? {
+        let requests = contender.requests(&[0]);
+        black_box(requests.decide(WARM));
+        counted_decisions_of_key(&*requests);
+        return Ok(());
+    }
     let policy = tollgate_policy::parse("github.yaml", &generous())?.policy;
     let limiter = Limiter::new(policy, Memory::default());
     let (attributes, mut room) = (case.attributes(), Room::default());
@@ -181,6 +217,12 @@ fn counted_decision(
     room: &mut Room,
 ) {
     decide(limiter, attributes, room);
+}
+
+/// Makes all counted decisions about one key.
+#[inline(never)]
+fn counted_decisions_of_key(requests: &dyn Requests) {
+    black_box(requests.decide(COUNTED));
 }
 
 #[inline(always)]
