@@ -1,7 +1,6 @@
 //! State that the module stored, after a snapshot, an append-only file, a copy or replication.
 
-use std::time::Duration;
-
+use redis::aio::MultiplexedConnection;
 use tollgate_conformance::trace::seeds;
 use tollgate_conformance::{Trace, run_trace};
 use tollgate_redis::{Info, Redis};
@@ -11,8 +10,7 @@ use crate::kit::{QUICK, Version, on_every_version, wait_for_replica};
 use crate::loaded::{LAYOUTS, debugging, dump, start, store};
 
 const TRACES: u64 = 60;
-/// The limit of each wait. No step takes so long, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const HOUR_MS: u64 = 3_600_000;
 
 on_every_version! {
     reloads_and_copies_keep_every_byte
@@ -34,12 +32,23 @@ async fn fill(store: &Redis, first: u64) {
     }
 }
 
+/// Makes every key end in an hour, so no key ends between two reads that are compared.
+async fn prolong(connection: &mut MultiplexedConnection) {
+    let names: Vec<String> = redis::cmd("KEYS").arg("*").query_async(connection).await.unwrap();
+    let mut prolong = redis::pipe();
+    for name in names {
+        prolong.cmd("PEXPIRE").arg(name).arg(HOUR_MS).ignore();
+    }
+    prolong.exec_async(connection).await.unwrap();
+}
+
 async fn reloads_and_copies_keep_every_byte(version: Version) {
     let server = start(version, debugging(version)).await;
     let mut connection = server.connect().await;
     for ((choice, _), first) in LAYOUTS.into_iter().zip([22_000_000, 23_000_000]) {
         fill(&store(&server, choice).await, first).await;
     }
+    prolong(&mut connection).await;
     let before = dump(&mut connection).await;
     assert!(before.iter().any(|(name, _)| name.contains('#')), "no table");
     server.tell(&["DEBUG", "RELOAD"]).await;
@@ -72,6 +81,7 @@ async fn an_append_only_file_keeps_every_byte(version: Version) {
     for ((choice, _), first) in LAYOUTS.into_iter().zip([24_000_000, 25_000_000]) {
         fill(&store(&server, choice).await, first).await;
     }
+    prolong(&mut connection).await;
     let before = dump(&mut connection).await;
     server.tell(&["DEBUG", "LOADAOF"]).await;
     assert_eq!(dump(&mut connection).await, before);
@@ -85,6 +95,7 @@ async fn a_replica_has_every_byte(version: Version) {
     for ((choice, _), first) in LAYOUTS.into_iter().zip([26_000_000, 27_000_000]) {
         fill(&store(&primary, choice).await, first).await;
     }
+    prolong(&mut connection).await;
     wait_for_replica(&mut connection).await;
     let (of_primary, of_replica) =
         (dump(&mut connection).await, dump(&mut replica.connect().await).await);
@@ -106,11 +117,11 @@ async fn a_replica_that_reconnects_has_every_byte(version: Version) {
         fill(&store, first + 3 * TRACES).await;
         wait_for_replica(&mut connection).await;
     }
-    // A key may expire between the read of the primary and the read of the replica. Both reads are
-    // repeated until they are equal.
-    let mut of_replica = replica.connect().await;
-    let same = async { while dump(&mut of_replica).await != dump(&mut connection).await {} };
-    tokio::time::timeout(PATIENCE, same).await.expect("the replica has every byte");
+    prolong(&mut connection).await;
+    wait_for_replica(&mut connection).await;
+    let (of_primary, of_replica) =
+        (dump(&mut connection).await, dump(&mut replica.connect().await).await);
+    assert_eq!(of_replica, of_primary);
     let stats: String = redis::cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
     let stats = Info::new(&stats);
     let count = |name| stats.field(name).and_then(|count| count.parse::<u64>().ok());
