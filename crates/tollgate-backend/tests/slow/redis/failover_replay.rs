@@ -11,13 +11,14 @@ use tollgate::model::{
     Store, StoreError, Value,
 };
 use tollgate::{Clock, SystemClock};
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, ShardStatus};
 use tollgate_policy::{LoadedPolicy, parse};
 use tollgate_redis::{Keys, RedisShard, RuntimeChoice, ShardSettings};
 use tollgate_stores::FailoverReplay;
 
 use crate::kit::{Passage, Proxy, QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, open};
+use crate::redis::pairs::until;
 
 /// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,8 +83,7 @@ impl Pair {
         let loaded = self.loaded();
         let nodes = [(); N].map(|()| open(&loaded));
         for node in &nodes {
-            let status = node.started().await;
-            assert!(status.iter().all(|shard| shard.primary().is_some()), "{status:?}");
+            until(|| node.status().iter().all(ShardStatus::is_served)).await;
         }
         nodes
     }
@@ -225,7 +225,7 @@ async fn a_node_that_nobody_asks_reports_what_it_remembers() {
     pair.primary.kill();
     pair.replica.promote().await;
     let Backend::Redis(fleet) = &silent else { panic!("{silent:?}") };
-    crate::redis::pairs::until(|| fleet.counts().repaired.units >= LAST).await;
+    until(|| fleet.counts().repaired.units >= LAST).await;
     while client.charge(&asked).await {}
     assert_eq!(client.admitted, QUOTA);
 }
