@@ -18,6 +18,7 @@ mod module_step;
 mod module_table;
 mod path;
 mod policy;
+mod rate_limit_request;
 mod receipt;
 mod resp;
 mod step_command;
@@ -67,6 +68,7 @@ const TARGETS: &[(&str, Target)] = &[
     ("module_table", module_table::check),
     ("path", path::check),
     ("policy", policy::check),
+    ("rate_limit_request", rate_limit_request::check),
     ("receipt", receipt::check),
     ("resp", resp::check),
     ("step_command", step_command::check),

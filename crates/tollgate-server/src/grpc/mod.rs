@@ -7,6 +7,9 @@
 mod answer;
 mod charge;
 mod evaluation;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod health;
 mod json;
 mod listener;

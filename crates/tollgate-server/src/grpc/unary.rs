@@ -7,13 +7,14 @@
 //! in which throttlecrab-server uses the generated service. They exclude the coding of the messages,
 //! the bytes of HTTP/2 and the decision, which both need.
 
+use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
-use hyper::body::{Body, Bytes, Frame, Incoming, SizeHint};
+use hyper::body::{Body, Bytes, Frame, SizeHint};
 use prost::Message;
 use tonic::Status;
 
@@ -33,7 +34,11 @@ const OK: HeaderValue = HeaderValue::from_static("0");
 /// # Errors
 /// `RESOURCE_EXHAUSTED` for a message longer than [`MAX_MESSAGE_BYTES`], and `INTERNAL` for bytes
 /// that cannot be decoded as `M`, as the gRPC specification requires.
-pub(super) async fn message<M: Message + Default>(mut body: Incoming) -> Result<M, Status> {
+pub(super) async fn message<M, B>(mut body: B) -> Result<M, Status>
+where
+    M: Message + Default,
+    B: Body<Data = Bytes, Error: fmt::Display> + Unpin,
+{
     let mut bytes = Bytes::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Status::cancelled(error.to_string()))?;
