@@ -1,6 +1,7 @@
 //! The same proxies in `X-Forwarded-For` and in `Forwarded`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::LazyLock;
 
 use tollgate_core::RequestAttributes;
 use tollgate_core::policy::{AddressHeader, Forwarding, Network};
@@ -9,6 +10,9 @@ use crate::address::Fields;
 
 /// The most proxies of a request.
 const MOST: usize = 24;
+
+static TRUSTED: LazyLock<[Network; 2]> =
+    LazyLock::new(|| ["10.0.0.0/8", "fd00::/8"].map(|text| Network::parse(text).unwrap()));
 
 /// One proxy's report of the address that it received the request from.
 struct Hop {
@@ -26,9 +30,8 @@ pub fn check(data: &[u8]) {
     let Some((&[settings], rest)) = data.split_first_chunk::<1>() else { return };
     let hops: Vec<_> = rest.chunks_exact(3).take(MOST).map(hop).collect();
     let most = Some(usize::from(settings >> 4)).filter(|most| *most > 0);
-    let trusted = ["10.0.0.0/8", "fd00::/8"].map(|text| Network::parse(text).unwrap());
-    let trusted: Vec<_> = trusted.into_iter().take(usize::from(settings & 3)).collect();
-    let peer: IpAddr = "10.0.0.1".parse().unwrap();
+    let trusted: Vec<_> = TRUSTED.iter().take(usize::from(settings & 3)).cloned().collect();
+    let peer = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
     let expected = nearest_untrusted(peer, &hops, &trusted, most);
     for (header, name) in
         [(AddressHeader::XForwardedFor, "x-forwarded-for"), (AddressHeader::Forwarded, "forwarded")]
@@ -50,17 +53,19 @@ pub fn check(data: &[u8]) {
 
 fn hop(bytes: &[u8]) -> Hop {
     let (kind, last) = (bytes[0], bytes[1]);
-    let address: Option<String> = match kind % 8 {
-        0 | 1 => Some(format!("10.0.0.{last}")),
-        2 => Some(format!("198.51.100.{last}")),
-        3 => Some(format!("fd00::{last:x}")),
-        4 => Some(format!("2001:db8::{last:x}")),
-        5 => Some(format!("::ffff:10.0.0.{last}")),
-        6 => Some(format!("::ffff:192.0.2.{last}")),
+    let v4 = |a, b, c| Ipv4Addr::new(a, b, c, last);
+    let v6 = |a, b| Ipv6Addr::new(a, b, 0, 0, 0, 0, 0, last.into());
+    let address: Option<IpAddr> = match kind % 8 {
+        0 | 1 => Some(v4(10, 0, 0).into()),
+        2 => Some(v4(198, 51, 100).into()),
+        3 => Some(v6(0xfd00, 0).into()),
+        4 => Some(v6(0x2001, 0xdb8).into()),
+        5 => Some(v4(10, 0, 0).to_ipv6_mapped().into()),
+        6 => Some(v4(192, 0, 2).to_ipv6_mapped().into()),
         _ => None,
     };
     Hop {
-        address: address.map(|text| text.parse().unwrap()),
+        address,
         port: (kind & 8 != 0).then_some(u16::from(last) * 7),
         ends_line: kind & 16 != 0,
         style: bytes[2],

@@ -12,7 +12,7 @@ mod follower;
 mod watch;
 
 use std::num::NonZeroU64;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
@@ -27,6 +27,14 @@ const POINTERS: [&str; 3] = ["/usage/total", "/a", "/choices/0/n"];
 
 /// The bytes of one unit of the meter of sizes.
 const UNIT: u64 = 16;
+
+/// The meter of sizes, then that of each pointer.
+static METERS: LazyLock<Vec<Arc<Meter>>> = LazyLock::new(|| {
+    let pointer = |text: &&str| JsonPointer::parse(text).expect("a pointer");
+    let json = |text: &&str| Arc::new(Meter::Json { pointer: pointer(text) });
+    let size = Arc::new(Meter::Size { bytes: NonZeroU64::new(UNIT).expect("not 0") });
+    [size].into_iter().chain(POINTERS.iter().map(json)).collect()
+});
 
 /// The costs do not depend on how a body arrives, and include what a parser of whole documents finds
 /// in the last event.
@@ -50,15 +58,11 @@ pub fn check(data: &[u8]) {
 
 /// Returns the costs that the size of a body and each pointer report.
 fn costs(is_stream: bool, pieces: &[&[u8]]) -> Vec<Option<Cost>> {
-    let pointer = |text: &&str| JsonPointer::parse(text).expect("a pointer");
-    let json = |text: &&str| Arc::new(Meter::Json { pointer: pointer(text) });
-    let size = Arc::new(Meter::Size { bytes: NonZeroU64::new(UNIT).expect("not 0") });
-    let meters: Vec<_> = [size].into_iter().chain(POINTERS.iter().map(json)).collect();
-    let mut watch = Watch::new(meters.iter());
+    let mut watch = Watch::new(METERS.iter());
     let kind = if is_stream { "text/event-stream; charset=utf-8" } else { "application/json" };
     watch.answered(&HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().expect("a value"))]));
     pieces.iter().for_each(|piece| watch.saw(piece));
-    meters.iter().map(|meter| watch.cost(meter, Millis::new(0))).collect()
+    METERS.iter().map(|meter| watch.cost(meter, Millis::new(0))).collect()
 }
 
 /// Returns the data of the last event with data; `None` if it is not text.

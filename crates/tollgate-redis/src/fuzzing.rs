@@ -1,6 +1,8 @@
 //! The entry points of the fuzz targets `step_reply` and `step_command`. This module is compiled
 //! only with `--cfg fuzzing`.
 
+use std::sync::LazyLock;
+
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
@@ -94,7 +96,6 @@ const JOBS: usize = 8;
 /// bytes of a charge choose its limit, its operation, and its subject and amount. The first byte of
 /// a job also advances the time, and a second byte of 255 makes a job that reads cells.
 fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
-    let limits = limits();
     let (mut now, mut jobs) = (Timestamp::from_millis(1_700_000_000_000), Vec::new());
     for job in data.chunks(9) {
         now = now.after(Millis::new(u64::from(job[0] >> 5) * 400));
@@ -102,7 +103,7 @@ fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
             |choice: u8| Subject::new([("user", Value::Hashed([choice & 3; 16]))], &Plain);
         let charges: Vec<_> = job.chunks_exact(3).collect();
         let subjects: Vec<_> = charges.iter().map(|charge| subject(charge[2])).collect();
-        let limit = |charge: &[u8]| &limits[usize::from(charge[0] & 15) % limits.len()];
+        let limit = |charge: &[u8]| &LIMITS[usize::from(charge[0] & 15) % LIMITS.len()];
         if charges.first().is_some_and(|charge| charge[1] == 255) {
             let place = |(charge, subject)| CellKey { limit: limit(charge), subject };
             let places: Vec<_> = charges.iter().copied().zip(&subjects).map(place).collect();
@@ -119,6 +120,8 @@ fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
     }
     jobs.chunks(JOBS).map(<[Job]>::to_vec).collect()
 }
+
+static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(limits);
 
 fn limits() -> Vec<Limit> {
     let (window, step) = (Millis::from_secs(10), Millis::from_secs(1));
