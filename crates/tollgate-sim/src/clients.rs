@@ -43,6 +43,7 @@ impl Client {
     /// Sends requests one after another until the phase ends. `load` determines the pauses.
     pub(crate) async fn call(self, mut random: Random, load: Load) {
         let others = load.subject_life / u64::try_from(SUBJECT_PERIOD.as_millis()).unwrap_or(1);
+        let mut subjects = Vec::new();
         while Instant::now() < self.until {
             let newest = self.begun.elapsed().as_millis() / SUBJECT_PERIOD.as_millis();
             let newest = u64::try_from(newest).unwrap_or(0);
@@ -51,9 +52,12 @@ impl Client {
             } else {
                 random.within(newest.saturating_sub(others)..=newest)
             };
-            let subject = format!("{:?}-{number}", self.phase);
+            while subjects.len() as u64 <= number {
+                subjects.push(format!("{:?}-{}", self.phase, subjects.len()));
+            }
+            let subject = &subjects[number as usize];
             let path = random.one_of(&["/long", "/long", "/both", "/short"]);
-            let is_refused = self.ask(&subject, path).await.is_some();
+            let is_refused = self.ask(subject, path).await.is_some();
             let least = if is_refused { load.pause_after_refusal } else { 0 };
             let pause = load.pause.max(least);
             sleep(Duration::from_millis(random.within(0..=pause))).await;

@@ -145,12 +145,15 @@ impl Cluster {
                 Ok(0) | Err(_) => return,
                 Ok(length) => bytes.extend_from_slice(&chunk[..length]),
             }
+            let mut executed = 0;
             loop {
-                // An error means that the world has ended.
-                let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
-                let Ok(next) = self.command(&bytes) else { return };
+                if *frozen.borrow() {
+                    // An error means that the world has ended.
+                    let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
+                }
+                let Ok(next) = self.command(&bytes[executed..]) else { return };
                 let Some((words, length)) = next else { break };
-                bytes.drain(..length);
+                executed += length;
                 let reply = self.execute(server, &words);
                 self.trace.record(|| {
                     let verb = words.first().map(|verb| String::from_utf8_lossy(verb));
@@ -159,6 +162,7 @@ impl Cluster {
                 });
                 reply.write(&mut replies);
             }
+            bytes.drain(..executed);
             if bytes.len() > MAX_COMMAND_BYTES || stream.write_all(&replies).await.is_err() {
                 return;
             }
@@ -198,8 +202,7 @@ impl Cluster {
             // An error means that the world has ended.
             let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
             while let Ok(Some((words, length))) = command(&bytes) {
-                bytes.drain(..length);
-                is_subscribed |= words.first().is_some_and(|verb| verb == b"SUBSCRIBE");
+                is_subscribed |= words.first().is_some_and(|verb| *verb == b"SUBSCRIBE");
                 let replies = self.sentinels[sentinel].lock().answer(&words);
                 self.trace.record(|| {
                     let words: Vec<_> =
@@ -207,6 +210,7 @@ impl Cluster {
                     (self.names[server].clone(), format!("node {node}: {}", words.join(" ")))
                 });
                 replies.iter().for_each(|reply| reply.write(&mut out));
+                bytes.drain(..length);
             }
             if bytes.len() > MAX_COMMAND_BYTES || stream.write_all(&out).await.is_err() {
                 return;
@@ -237,33 +241,34 @@ impl Cluster {
 
     /// Returns the first command in `bytes` and its length, or `None` while the command is
     /// incomplete.
-    fn command(&self, bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
+    fn command<'b>(&self, bytes: &'b [u8]) -> Result<Option<(Words<'b>, usize)>, Malformed> {
         if self.is_memcached { memcached::command(bytes) } else { command(bytes) }
     }
 
     /// Executes a command at `server`, and replicates the writes of the command. Returns the reply.
-    fn execute(&self, server: usize, words: &[Vec<u8>]) -> Reply {
+    fn execute(&self, server: usize, words: &[&[u8]]) -> Reply {
         let servers = &mut *self.servers.lock();
         if self.is_memcached {
             return Reply::Raw(servers[server].execute_memcached(words));
         }
         if let [verb, load, script] = words
-            && verb == b"SCRIPT"
-            && load == b"LOAD"
+            && *verb == b"SCRIPT"
+            && *load == b"LOAD"
         {
             return servers[server].load_script(script);
         }
         let (reply, writes) = servers[server].execute(words, &self.names);
-        self.replicate(servers, server, &writes);
+        self.write(servers, server, writes);
         reply
     }
 
-    /// Sends `writes` of `server` to the replicas of `server`.
-    fn replicate(&self, servers: &mut [Server], server: usize, writes: &[Write]) {
+    /// Applies `writes` to `server`, and sends them to the replicas of `server`.
+    fn write(&self, servers: &mut [Server], server: usize, writes: Vec<Write>) {
         for replica in servers.iter_mut().filter(|it| it.role == Role::Replica(server)) {
             let delay = self.replication_delay;
             writes.iter().for_each(|write| replica.receive(write.clone(), delay));
         }
+        writes.into_iter().for_each(|write| servers[server].apply(write));
     }
 
     /// Breaks all connections of `server`.
@@ -329,8 +334,7 @@ impl Cluster {
     /// Deletes all keys of `server` and of its replicas.
     pub(crate) fn flush(&self, server: usize) {
         let servers = &mut *self.servers.lock();
-        servers[server].apply(&Write::Flush);
-        self.replicate(servers, server, &[Write::Flush]);
+        self.write(servers, server, vec![Write::Flush]);
     }
 
     /// Removes half of the keys of `server` and of its replicas, as a server does that is out of
@@ -338,7 +342,7 @@ impl Cluster {
     pub(crate) fn evict(&self, server: usize) {
         let servers = &mut *self.servers.lock();
         let writes = servers[server].evict();
-        self.replicate(servers, server, &writes);
+        self.write(servers, server, writes);
     }
 
     pub(crate) fn is_alive(&self, server: usize) -> bool {

@@ -80,7 +80,7 @@ pub(crate) struct Judge {
 
 #[derive(Debug, Default)]
 struct State {
-    tallies: BTreeMap<(Phase, String), Tally>,
+    tallies: BTreeMap<Phase, BTreeMap<String, Tally>>,
     /// The units that each subject had been admitted when the faults ended.
     admitted_before_drain: BTreeMap<String, u64>,
     figures: Figures,
@@ -104,7 +104,11 @@ impl Judge {
     pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
         let state = &mut *self.state.lock();
         let is_charged = path != "/short";
-        let tally = state.tallies.entry((phase, subject.to_owned())).or_default();
+        let tallies = state.tallies.entry(phase).or_default();
+        if !tallies.contains_key(subject) {
+            tallies.insert(subject.to_owned(), Tally::default());
+        }
+        let Some(tally) = tallies.get_mut(subject) else { return };
         let Some(answer) = answer else {
             tally.leaked += u64::from(is_charged);
             return;
@@ -160,9 +164,9 @@ impl Judge {
         if plan.subject_life < u64::MAX {
             return Vec::new();
         }
-        let during = state.tallies.iter().filter(|((phase, _), _)| *phase == Phase::During);
+        let during = state.tallies.get(&Phase::During).into_iter().flatten();
         let admitted =
-            during.map(|((_, subject), tally)| (subject.clone(), tally.by_store + tally.by_nodes));
+            during.map(|(subject, tally)| (subject.clone(), tally.by_store + tally.by_nodes));
         state.admitted_before_drain = admitted.collect();
         state.admitted_before_drain.keys().cloned().collect()
     }
@@ -188,7 +192,10 @@ impl Judge {
             }
         }
         let tallies = std::mem::take(&mut state.tallies);
-        for ((phase, subject), tally) in &tallies {
+        let of_phases = tallies.iter().flat_map(|(phase, of_phase)| {
+            of_phase.iter().map(move |(subject, tally)| (phase, subject, tally))
+        });
+        for (phase, subject, tally) in of_phases {
             if phase.is_calm() {
                 state.check_exact(plan, *phase, subject, tally);
             } else {

@@ -207,7 +207,9 @@ impl Pipe {
         if state.is_reset {
             return Received::Reset;
         }
-        state.reader = Some(reader.clone());
+        if !state.reader.as_ref().is_some_and(|known| known.will_wake(reader)) {
+            state.reader = Some(reader.clone());
+        }
         let Some((arrives, packet)) = state.packets.front_mut().filter(|_| !is_blocked) else {
             return Received::Nothing;
         };
@@ -254,7 +256,6 @@ impl AsyncRead for Stream {
                 timer.as_mut().reset(arrives);
             }
             ready!(timer.as_mut().poll(context));
-            this.timer = None;
         }
     }
 }

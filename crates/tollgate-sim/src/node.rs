@@ -1,13 +1,13 @@
 //! The nodes of a world. They run the shipped limiter with the shipped Redis store.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
 use tollgate_backend::{Backend, Counts, PolicyFile, Refunds};
 use tollgate_conformance::history::{History, Recorder};
@@ -15,6 +15,7 @@ use tollgate_core::{
     Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
 };
 use tollgate_link::simulation::with_network;
+use tollgate_policy::LoadedPolicy;
 use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
@@ -24,10 +25,6 @@ use crate::policy;
 
 /// The name of the policy file in messages.
 const POLICY_NAME: &str = "world.yaml";
-
-/// The longest time that a caller waits for a decision. If a decision takes longer, it counts as
-/// missing.
-const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A phase of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -166,12 +163,21 @@ struct Running {
     file: PolicyFile<RecordedBackend>,
 }
 
+/// The policy file of a version.
+#[derive(Debug)]
+struct PolicyVersion {
+    text: String,
+    /// Whether nodes must refuse to reload the file.
+    is_refused: bool,
+    /// The content of the file, after a node has started with the file.
+    loaded: OnceLock<LoadedPolicy>,
+}
+
 /// All nodes of a world.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     cluster: Arc<Cluster>,
-    /// The text of the policy file for each version, and whether nodes must refuse to reload it.
-    policies: Vec<(String, bool)>,
+    policies: Vec<PolicyVersion>,
     nodes: Vec<Node>,
     /// Descriptions of reloads that nodes wrongly accepted or refused.
     wrong_reloads: Mutex<Vec<String>>,
@@ -187,7 +193,11 @@ impl Fleet {
             ended: watch::Sender::new(0),
         };
         let nodes = plan.node_clocks.iter().map(node).collect();
-        let file = |version: &Version| (policy::text(plan, version), version.defect.is_some());
+        let file = |version: &Version| PolicyVersion {
+            text: policy::text(plan, version),
+            is_refused: version.defect.is_some(),
+            loaded: OnceLock::new(),
+        };
         let policies = plan.versions.iter().map(file).collect();
         let (wrong_reloads, records) = (Mutex::default(), Arc::new(Records::new()));
         Self { cluster, policies, nodes, wrong_reloads, records }
@@ -206,8 +216,10 @@ impl Fleet {
         if place.running.lock().is_some() {
             return;
         }
-        let (policy, _) = &self.policies[place.version.load(Ordering::Relaxed)];
-        let loaded = tollgate_policy::parse(POLICY_NAME, policy).expect("a valid policy");
+        let PolicyVersion { text, loaded, .. } =
+            &self.policies[place.version.load(Ordering::Relaxed)];
+        let parse = || tollgate_policy::parse(POLICY_NAME, text).expect("a valid policy");
+        let loaded = loaded.get_or_init(parse).clone();
         let key = HashKey::from_secret(b"the nodes of a world");
         let links = Arc::new(NodeLinks { cluster: Arc::clone(&self.cluster), node });
         let open =
@@ -233,7 +245,7 @@ impl Fleet {
 
     /// Makes a node reload its policy from the text of a version.
     pub(crate) fn reload(&self, node: usize, version: usize) {
-        let (text, is_refused) = &self.policies[version];
+        let PolicyVersion { text, is_refused, .. } = &self.policies[version];
         if !is_refused {
             self.adopt(node, version);
         }
@@ -341,14 +353,9 @@ impl Fleet {
         let decision = tokio::select! {
             biased;
             _ = ended.changed() => return None,
-            decision = timeout(PATIENCE, check) => decision,
+            decision = check => decision,
         };
         let waited = sent.elapsed();
-        let Ok(decision) = decision else {
-            let (is_admitted, source) = (false, Source::Nothing);
-            let (ready_at, is_long_used_up) = (None, false);
-            return Some(Answer { is_admitted, source, ready_at, is_long_used_up, waited });
-        };
         let statuses = &decision.evaluation.statuses;
         let refused = statuses.iter().filter(|status| status.admission != Admission::Now);
         let ready_at = refused.clone().filter_map(|status| match status.admission {

@@ -56,7 +56,7 @@ impl Sentinel {
     }
 
     /// Answers a command with one or several replies.
-    pub(crate) fn answer(&self, words: &[Vec<u8>]) -> Vec<Reply> {
+    pub(crate) fn answer(&self, words: &[&[u8]]) -> Vec<Reply> {
         let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
         let words: Vec<&str> = words.iter().map(|word| &**word).collect();
         match words.as_slice() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, sleep_until};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_conformance::Random;
 
 use crate::clients::{Client, Load};
@@ -25,6 +25,9 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 
 /// The duration of each phase without faults.
 const CALM: Duration = Duration::from_millis(2_500);
+
+/// The time that a run may take beyond its phases. A run takes longer only if a decision never ends.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The result of running a world.
 #[derive(Clone, Debug)]
@@ -77,6 +80,23 @@ impl<'p> World<'p> {
     }
 
     async fn run(mut self) -> Outcome {
+        let longest = Duration::from_millis(self.plan.faults_last) + PATIENCE;
+        if timeout(longest, self.run_phases()).await.is_err() {
+            self.judge.broken(format_args!("the world did not end within {longest:?}"));
+        }
+        self.fleet.take_wrong_reloads().iter().for_each(|wrong| self.judge.broken(wrong));
+        let histories = self.fleet.records.take_histories();
+        let lost = Lost {
+            local: self.lost_local_units(),
+            exceeded: self.fleet.exceeded_local_units(),
+            leased: self.fleet.lost_lease_units(),
+            unrefunded: self.fleet.unrefunded_units(),
+        };
+        let (figures, violations) = self.judge.finish(self.plan, histories, lost);
+        Outcome { violations, figures, events: self.trace.events() }
+    }
+
+    async fn run_phases(&mut self) {
         self.note("nodes start");
         for node in 0..self.fleet.len() {
             self.fleet.start(node);
@@ -103,16 +123,6 @@ impl<'p> World<'p> {
             self.drain().await;
             self.load(Phase::After, CALM).await;
         }
-        self.fleet.take_wrong_reloads().iter().for_each(|wrong| self.judge.broken(wrong));
-        let histories = self.fleet.records.take_histories();
-        let lost = Lost {
-            local: self.lost_local_units(),
-            exceeded: self.fleet.exceeded_local_units(),
-            leased: self.fleet.lost_lease_units(),
-            unrefunded: self.fleet.unrefunded_units(),
-        };
-        let (figures, violations) = self.judge.finish(self.plan, histories, lost);
-        Outcome { violations, figures, events: self.trace.events() }
     }
 
     /// Returns the units that nodes admitted without the store, and that the store does not count.

@@ -30,9 +30,9 @@ impl Plan {
             1 => (all, fewer),
             _ => (fewer, all[1..].to_vec()),
         };
+        // Worlds of this kind are long. With these pauses, they have as many requests as others.
         self.callers = 2;
-        self.pause = 40;
-        // Worlds with a rebalance take long, so callers send fewer requests.
+        self.pause = 100;
         self.pause_after_refusal = 300;
         self.subject_life = MOVE_SUBJECT_LIFE;
         let version = |shards: &[usize], previous: Option<&[usize]>| Version {

@@ -1,5 +1,7 @@
 //! The commands that nodes send to a simulated server.
 
+use std::sync::OnceLock;
+
 use super::resp::Reply;
 use super::{Entry, Role, Server, Write, keys};
 
@@ -9,23 +11,16 @@ const READONLY: &str = "READONLY You can't write against a read only replica.";
 
 impl Server {
     /// Executes one command. `peers` are the names of all servers. Returns the reply, and the
-    /// writes that have to be sent to replicas. This server has already executed these writes.
-    pub(crate) fn execute(&mut self, words: &[Vec<u8>], peers: &[String]) -> (Reply, Vec<Write>) {
+    /// writes that the caller must apply to this server and send to its replicas.
+    pub(crate) fn execute(&mut self, words: &[&[u8]], peers: &[String]) -> (Reply, Vec<Write>) {
         self.catch_up();
-        let (reply, writes) = self.answer(words, peers);
-        for write in &writes {
-            self.apply(write);
-        }
-        (reply, writes)
-    }
-
-    fn answer(&self, words: &[Vec<u8>], peers: &[String]) -> (Reply, Vec<Write>) {
-        let verb = words.first().map(|word| text(word).to_ascii_uppercase()).unwrap_or_default();
+        let verb = words.first().map(|word| text(word)).unwrap_or_default();
         let arguments = words.get(1..).unwrap_or_default();
         if self.is_busy {
             return reads(Reply::error(BUSY));
         }
-        match verb.as_str() {
+        // Nodes send the names of commands in capital letters.
+        match verb {
             "PING" => reads(Reply::Status("PONG")),
             "CLIENT" | "SELECT" => reads(Reply::Status("OK")),
             "ROLE" => reads(self.role_reply(peers)),
@@ -68,8 +63,8 @@ impl Server {
         })
     }
 
-    fn info(&self, arguments: &[Vec<u8>]) -> String {
-        if arguments.first().is_some_and(|section| section == b"stats") {
+    fn info(&self, arguments: &[&[u8]]) -> String {
+        if arguments.first().is_some_and(|section| *section == b"stats") {
             return format!("# Stats\r\nevicted_keys:{}\r\n", self.evicted);
         }
         let (offset, history) = (self.offset, self.history);
@@ -104,7 +99,7 @@ impl Server {
     }
 
     /// Executes `SET name value [NX] PX ms`.
-    fn set(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
+    fn set(&self, arguments: &[&[u8]]) -> (Reply, Vec<Write>) {
         if let Some(error) = self.refused() {
             return reads(error);
         }
@@ -115,12 +110,12 @@ impl Server {
         }
         let lives = options.last().filter(|_| has("PX")).and_then(|word| text(word).parse().ok());
         let expires_at = lives.map(|lives: u64| self.now().as_millis() + lives);
-        let entry = Some(Entry { value: value.clone(), expires_at });
-        (Reply::Status("OK"), vec![Write::Key { name: name.clone(), entry }])
+        let entry = Some(Entry { value: value.to_vec(), expires_at });
+        (Reply::Status("OK"), vec![Write::Key { name: name.to_vec(), entry }])
     }
 
     /// Executes `PEXPIRE name ms`. A server that is out of memory executes this command too.
-    fn expire(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
+    fn expire(&self, arguments: &[&[u8]]) -> (Reply, Vec<Write>) {
         if let Role::Replica(_) = self.role {
             return reads(Reply::error(READONLY));
         }
@@ -128,11 +123,11 @@ impl Server {
         let Some(entry) = self.entry(name) else { return reads(Reply::Number(0)) };
         let lives: u64 = text(lives).parse().unwrap_or(0);
         let entry = Entry { expires_at: Some(self.now().as_millis() + lives), ..entry.clone() };
-        (Reply::Number(1), vec![Write::Key { name: name.clone(), entry: Some(entry) }])
+        (Reply::Number(1), vec![Write::Key { name: name.to_vec(), entry: Some(entry) }])
     }
 
     /// Executes `FUNCTION LOAD library`.
-    fn load_function(&self, arguments: &[Vec<u8>]) -> (Reply, Vec<Write>) {
+    fn load_function(&self, arguments: &[&[u8]]) -> (Reply, Vec<Write>) {
         if let Some(error) = self.refused() {
             return reads(error);
         }
@@ -149,12 +144,16 @@ impl Server {
 
     /// Loads a script. The script is not sent to replicas.
     pub(crate) fn load_script(&mut self, script: &[u8]) -> Reply {
-        let hash = redis::Script::new(&text(script)).get_hash().to_owned();
+        // The servers of all worlds load the same script.
+        static KNOWN: OnceLock<(Vec<u8>, String)> = OnceLock::new();
+        let hash = || redis::Script::new(text(script)).get_hash().to_owned();
+        let (known, known_hash) = KNOWN.get_or_init(|| (script.to_vec(), hash()));
+        let hash = if known == script { known_hash.clone() } else { hash() };
         self.scripts.insert(hash.clone());
         Reply::text(hash)
     }
 
-    fn call_function(&self, arguments: &[Vec<u8>], only_reads: bool) -> (Reply, Vec<Write>) {
+    fn call_function(&self, arguments: &[&[u8]], only_reads: bool) -> (Reply, Vec<Write>) {
         let function = arguments.first().map(|name| text(name)).unwrap_or_default();
         let suffix = self.library.as_deref().and_then(|name| function.strip_prefix(name));
         let is_look = match suffix {
@@ -172,9 +171,9 @@ impl Server {
         }
     }
 
-    fn call_script(&self, arguments: &[Vec<u8>], only_reads: bool) -> (Reply, Vec<Write>) {
+    fn call_script(&self, arguments: &[&[u8]], only_reads: bool) -> (Reply, Vec<Write>) {
         let hash = arguments.first().map(|name| text(name)).unwrap_or_default();
-        if !self.scripts.contains(&*hash) {
+        if !self.scripts.contains(hash) {
             return reads(Reply::error("NOSCRIPT No matching script."));
         }
         let (reply, writes) = self.call_step(arguments, only_reads);
@@ -187,7 +186,7 @@ impl Server {
 
     /// Executes a call of the step. The arguments are the name, the number of keys, the keys, and
     /// the argument of the step.
-    fn call_step(&self, arguments: &[Vec<u8>], only_reads: bool) -> (Reply, Vec<Write>) {
+    fn call_step(&self, arguments: &[&[u8]], only_reads: bool) -> (Reply, Vec<Write>) {
         let count = arguments.get(1).and_then(|count| text(count).parse().ok()).unwrap_or(0);
         let Some((names, [argument])) =
             arguments.get(2..).and_then(|rest| rest.split_at_checked(count))
@@ -204,8 +203,9 @@ impl Server {
     }
 }
 
-fn text(word: &[u8]) -> std::borrow::Cow<'_, str> {
-    String::from_utf8_lossy(word)
+/// Returns a word as text. The words that the model reads as text are valid UTF-8.
+fn text(word: &[u8]) -> &str {
+    std::str::from_utf8(word).unwrap_or_default()
 }
 
 fn reads(reply: Reply) -> (Reply, Vec<Write>) {

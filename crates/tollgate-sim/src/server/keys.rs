@@ -1,5 +1,7 @@
 //! Runs the step with the keys of a simulated server.
 
+use std::cell::Cell;
+
 use tollgate_core::Timestamp;
 
 use super::{Entry, Server, Write};
@@ -9,17 +11,21 @@ use crate::request::{Place, Request};
 use crate::step::{self, Buffers, Change, Keyspace, Lists};
 use crate::stored::Loaded;
 
+thread_local! {
+    static BUFFERS: Cell<Buffers> = Cell::default();
+}
+
 /// The keys that one command names.
 struct Keys<'s> {
     server: &'s Server,
-    names: &'s [Vec<u8>],
+    names: &'s [&'s [u8]],
 }
 
 impl Keys<'_> {
     /// Returns the name of the key at `place`. The simulated server has no tables.
     fn name(&self, place: Place) -> Result<&[u8], CommandError> {
         let Place::Key(key) = place else { return Err(CommandError::Invalid("place")) };
-        self.names.get(key).map(Vec::as_slice).ok_or(CommandError::Short)
+        self.names.get(key).copied().ok_or(CommandError::Short)
     }
 
     /// Returns the write that stores `change`. The new value is a range of `values`. `clock` is the
@@ -65,23 +71,35 @@ impl Keyspace for Keys<'_> {
 /// Runs the step. Returns its reply, and the writes that the caller must execute.
 pub(super) fn run(
     server: &Server,
-    names: &[Vec<u8>],
+    names: &[&[u8]],
     argument: &[u8],
 ) -> Result<(Vec<u8>, Vec<Write>), CommandError> {
+    let mut buffers = BUFFERS.take();
+    buffers.clear();
+    let answer = run_with(server, names, argument, &mut buffers);
+    BUFFERS.set(buffers);
+    answer
+}
+
+fn run_with(
+    server: &Server,
+    names: &[&[u8]],
+    argument: &[u8],
+    buffers: &mut Buffers,
+) -> Result<(Vec<u8>, Vec<Write>), CommandError> {
     let clock = server.now();
-    let mut buffers = Buffers::default();
-    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = &mut buffers;
+    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
     let request = Request::parse(argument, names.len(), rules, places)?;
     let asked = request.deadline;
     if asked.is_some_and(|deadline| clock > deadline) {
         StepReply::late(reply, clock);
-        return Ok((buffers.reply, Vec::new()));
+        return Ok((reply.clone(), Vec::new()));
     }
     let keys = &mut Keys { server, names };
-    let (list, bytes) = (&mut *changes, &mut *values);
-    let lists = Lists { asks, takes, held, changes: list, values: bytes, reply, undo };
+    let (list, bytes, answer) = (&mut *changes, &mut *values, &mut *reply);
+    let lists = Lists { asks, takes, held, changes: list, values: bytes, reply: answer, undo };
     step::run(request, keys, asked.map(|_| clock), lists)?;
     let writes = changes.iter().map(|change| keys.write(change, values, clock));
     let writes = writes.collect::<Result<_, _>>()?;
-    Ok((buffers.reply, writes))
+    Ok((reply.clone(), writes))
 }

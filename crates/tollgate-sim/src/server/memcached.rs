@@ -14,19 +14,21 @@ const MAX_RELATIVE: i64 = 30 * 86_400;
 
 /// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
 /// If the command stores a value, the value is the last word.
-pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
-    let Some(length) = bytes.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
-    let mut words: Words =
-        bytes[..length].split(|byte| *byte == b' ').map(<[u8]>::to_vec).collect();
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words<'_>, usize)>, Malformed> {
+    let Some(length) = bytes.iter().position(|byte| *byte == b'\r') else { return Ok(None) };
+    let mut words: Words<'_> = bytes[..length].split(|byte| *byte == b' ').collect();
     let mut end = length + 2;
-    if words.first().is_some_and(|verb| verb == b"ms") {
+    if words.first().is_some_and(|verb| *verb == b"ms") {
         let size: usize = words.get(2).and_then(|size| number(size)).ok_or(Malformed)?;
         let value = end..end + size;
         end = value.end + 2;
         if bytes.len() < end {
             return Ok(None);
         }
-        words.push(bytes[value].to_vec());
+        words.push(&bytes[value]);
+    }
+    if bytes.len() < end {
+        return Ok(None);
     }
     Ok(Some((words, end)))
 }
@@ -36,7 +38,7 @@ fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
 }
 
 /// The flags of a command. Each flag is a letter, followed by a text.
-struct Flags<'w>(&'w [Vec<u8>]);
+struct Flags<'w>(&'w [&'w [u8]]);
 
 impl<'w> Flags<'w> {
     fn text(&self, letter: u8) -> Option<&'w [u8]> {
@@ -51,9 +53,10 @@ impl<'w> Flags<'w> {
 
 impl Server {
     /// Executes one command. Returns the bytes of the reply.
-    pub(crate) fn execute_memcached(&mut self, words: &[Vec<u8>]) -> Vec<u8> {
+    pub(crate) fn execute_memcached(&mut self, words: &[&[u8]]) -> Vec<u8> {
+        self.catch_up();
         let [verb, rest @ ..] = words else { return b"ERROR\r\n".to_vec() };
-        let (reply, write) = match (&**verb, rest) {
+        let (reply, write) = match (*verb, rest) {
             (b"stats", []) => return self.stats(),
             (b"mg", [key, flags @ ..]) => return self.get_item(key, &Flags(flags)),
             (b"ms", [key, _, flags @ .., value]) => self.store(key, &Flags(flags), value),
@@ -61,7 +64,7 @@ impl Server {
             _ => return b"ERROR\r\n".to_vec(),
         };
         if let Some(entry) = write {
-            self.apply(&Write::Key { name: rest[0].clone(), entry });
+            self.apply(Write::Key { name: rest[0].to_vec(), entry });
         }
         reply
     }

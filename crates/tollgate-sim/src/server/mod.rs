@@ -46,6 +46,8 @@ pub(crate) struct Server {
     pub(crate) is_alive: bool,
     pub(crate) role: Role,
     start: Instant,
+    /// The time of the command that the server executes.
+    current: Instant,
     /// How far the server's clock is ahead of the world's time, in ms.
     clock_offset: i64,
     keys: BTreeMap<Vec<u8>, Entry>,
@@ -84,6 +86,7 @@ impl Server {
             is_alive: true,
             role: Role::Primary,
             start,
+            current: start,
             clock_offset,
             keys: BTreeMap::new(),
             library: None,
@@ -100,9 +103,9 @@ impl Server {
         }
     }
 
-    /// Returns the time that the server's clock shows.
+    /// Returns the time that the server's clock shows during the current command.
     pub(crate) fn now(&self) -> Timestamp {
-        shown(self.start, Instant::now(), self.clock_offset)
+        shown(self.start, self.current, self.clock_offset)
     }
 
     /// Sets the server's clock ahead by `millis`, or back if `millis` is negative.
@@ -151,13 +154,12 @@ impl Server {
     }
 
     /// Returns the writes that remove every second key. A server that is out of memory removes keys
-    /// in this way.
+    /// in this way. The caller must apply the writes.
     pub(crate) fn evict(&mut self) -> Vec<Write> {
         self.catch_up();
         let removed = self.keys.keys().step_by(2).cloned();
         let writes: Vec<_> = removed.map(|name| Write::Key { name, entry: None }).collect();
         self.evicted += writes.len() as u64;
-        writes.iter().for_each(|write| self.apply(write));
         writes
     }
 
@@ -169,23 +171,24 @@ impl Server {
     /// Applies the writes of the primary that have arrived by now.
     pub(crate) fn catch_up(&mut self) {
         let now = Instant::now();
+        self.current = now;
         while !self.is_detached && self.stream.front().is_some_and(|(arrives, _)| *arrives <= now) {
             let Some((_, write)) = self.stream.pop_front() else { return };
-            self.apply(&write);
+            self.apply(write);
         }
     }
 
     /// Applies a write. It comes from a client, or from the primary if this server is a replica.
-    pub(crate) fn apply(&mut self, write: &Write) {
+    pub(crate) fn apply(&mut self, write: Write) {
         self.offset += WRITE_BYTES;
         match write {
             Write::Key { name, entry: Some(entry) } => {
-                self.keys.insert(name.clone(), entry.clone());
+                self.keys.insert(name, entry);
             }
             Write::Key { name, entry: None } => {
-                self.keys.remove(name);
+                self.keys.remove(&name);
             }
-            Write::Library(name) => self.library = Some(name.clone()),
+            Write::Library(name) => self.library = Some(name),
             Write::Flush => {
                 self.flushes += 1;
                 self.keys.clear();
@@ -195,7 +198,7 @@ impl Server {
 
     /// Returns the entry of the key `name`, unless it is missing or expired.
     fn entry(&self, name: &[u8]) -> Option<&Entry> {
-        let now = self.now().as_millis();
-        self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(|end| now < end))
+        let is_live = |end| self.now().as_millis() < end;
+        self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(is_live))
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Malformed;
 
 /// The words of a command.
-pub(crate) type Words = Vec<Vec<u8>>;
+pub(crate) type Words<'b> = Vec<&'b [u8]>;
 
 /// A reply of a server.
 #[derive(Clone, Debug)]
@@ -39,7 +39,7 @@ impl fmt::Display for Reply {
 }
 
 /// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
-pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed> {
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words<'_>, usize)>, Malformed> {
     let Some((count, mut at)) = number(bytes, 0, b'*')? else { return Ok(None) };
     let mut words = Vec::with_capacity(count.min(1_024));
     for _ in 0..count {
@@ -48,7 +48,7 @@ pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed>
         if bytes.len() < end + 2 {
             return Ok(None);
         }
-        words.push(bytes[from..end].to_vec());
+        words.push(&bytes[from..end]);
         at = end + 2;
     }
     Ok(Some((words, at)))
@@ -57,11 +57,27 @@ pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words, usize)>, Malformed>
 /// Parses the line at `at`, which must begin with `sign`. Returns its number, and the start of the
 /// next line. Returns `None` while the line is incomplete.
 fn number(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, Malformed> {
-    let Some(rest) = bytes.get(at..) else { return Ok(None) };
-    let Some(length) = rest.windows(2).position(|pair| pair == b"\r\n") else { return Ok(None) };
-    let line = std::str::from_utf8(&rest[..length]).map_err(|_| Malformed)?;
-    let digits = line.strip_prefix(char::from(sign)).ok_or(Malformed)?;
-    Ok(Some((digits.parse().map_err(|_| Malformed)?, at + length + 2)))
+    let Some((first, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) else {
+        return Ok(None);
+    };
+    if *first != sign {
+        return Err(Malformed);
+    }
+    let mut number: usize = 0;
+    for (place, byte) in rest.iter().enumerate() {
+        match byte {
+            b'0'..=b'9' => {
+                let digit = usize::from(byte - b'0');
+                number = number.checked_mul(10).ok_or(Malformed)?.saturating_add(digit);
+            }
+            b'\r' => {
+                let next = at + 1 + place + 2;
+                return Ok((next <= bytes.len()).then_some((number, next)));
+            }
+            _ => return Err(Malformed),
+        }
+    }
+    Ok(None)
 }
 
 impl Reply {
@@ -75,12 +91,14 @@ impl Reply {
 
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         match self {
-            Self::Status(text) => out.extend_from_slice(format!("+{text}\r\n").as_bytes()),
-            Self::Error(text) => out.extend_from_slice(format!("-{text}\r\n").as_bytes()),
-            Self::Number(number) => out.extend_from_slice(format!(":{number}\r\n").as_bytes()),
+            Self::Status(text) => write_line(b'+', text.as_bytes(), out),
+            Self::Error(text) => write_line(b'-', text.as_bytes(), out),
+            Self::Number(number) => {
+                write_line(b':', itoa::Buffer::new().format(*number).as_bytes(), out);
+            }
             Self::Nil => out.extend_from_slice(b"$-1\r\n"),
             Self::Text(bytes) => {
-                out.extend_from_slice(format!("${}\r\n", bytes.len()).as_bytes());
+                write_count(b'$', bytes.len(), out);
                 out.extend_from_slice(bytes);
                 out.extend_from_slice(b"\r\n");
             }
@@ -91,8 +109,17 @@ impl Reply {
     }
 }
 
-fn write_items(sign: u8, items: &[Reply], out: &mut Vec<u8>) {
+fn write_line(sign: u8, text: &[u8], out: &mut Vec<u8>) {
     out.push(sign);
-    out.extend_from_slice(format!("{}\r\n", items.len()).as_bytes());
+    out.extend_from_slice(text);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_count(sign: u8, count: usize, out: &mut Vec<u8>) {
+    write_line(sign, itoa::Buffer::new().format(count).as_bytes(), out);
+}
+
+fn write_items(sign: u8, items: &[Reply], out: &mut Vec<u8>) {
+    write_count(sign, items.len(), out);
     items.iter().for_each(|item| item.write(out));
 }
