@@ -32,8 +32,8 @@ mod answer;
 mod charges;
 #[path = "../../crates/tollgate-module/src/error.rs"]
 mod error;
-#[path = "../../crates/tollgate-module/src/held.rs"]
-mod held;
+#[path = "../../crates/tollgate-module/src/location_state.rs"]
+mod location_state;
 #[path = "../../crates/tollgate-module/src/reader.rs"]
 mod reader;
 #[path = "../../crates/tollgate-module/src/request.rs"]

@@ -18,7 +18,7 @@ pub fn check(data: &[u8]) {
     let Some((input, place)) = crate::cut(data) else { return };
     for expected in [|| Expected::Stats, || Expected::Meta { opaque: 7 }] {
         let whole = parse(input, expected());
-        if let Ok(Parsed::Whole(_, length)) = &whole {
+        if let Ok(Parsed::Complete(_, length)) = &whole {
             assert!(*length <= input.len());
             assert_eq!(parse(&input[..*length], expected()), whole);
         }

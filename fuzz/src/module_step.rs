@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use crate::error::CommandError;
-use crate::request::{Place, Request};
+use crate::request::{Location, Request};
 use crate::step::{self, Buffers, Keyspace, Lists};
 use crate::stored::{Loaded, Stored};
 
@@ -21,11 +21,11 @@ struct Memory<'d> {
     unknown: &'d [u8],
 }
 
-fn name(place: Place) -> [u8; 11] {
+fn name(location: Location) -> [u8; 11] {
     let mut name = [0; 11];
-    match place {
-        Place::Key(key) => name[0] = 1 + key as u8,
-        Place::Entry(id) => name[1..].copy_from_slice(&id),
+    match location {
+        Location::Key(key) => name[0] = 1 + key as u8,
+        Location::Entry(id) => name[1..].copy_from_slice(&id),
     }
     name
 }
@@ -33,34 +33,34 @@ fn name(place: Place) -> [u8; 11] {
 impl Keyspace for Memory<'_> {
     fn load<T>(
         &mut self,
-        place: Place,
+        location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError> {
-        let bytes = self.values.get(&name(place)).map_or(self.unknown, |value| value);
-        Ok(loaded(match place {
+        let bytes = self.values.get(&name(location)).map_or(self.unknown, |value| value);
+        Ok(loaded(match location {
             _ if bytes.is_empty() => Loaded::Missing,
-            Place::Key(0) => Loaded::Foreign,
-            Place::Key(_) => Loaded::Key(bytes),
-            Place::Entry(_) => Loaded::Entry(bytes, 0),
+            Location::Key(0) => Loaded::Foreign,
+            Location::Key(_) => Loaded::Key(bytes),
+            Location::Entry(_) => Loaded::Entry(bytes, 0),
         }))
     }
 
     fn load_entries(
         &mut self,
-        _places: &[Place],
+        _locations: &[Location],
         _loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError> {
         Ok(())
     }
 
-    fn is_full(&mut self, place: Place) -> bool {
-        matches!(place, Place::Entry([255, ..]))
+    fn is_full(&mut self, location: Location) -> bool {
+        matches!(location, Location::Entry([255, ..]))
     }
 }
 
 /// No argument and no value makes the step fail, and what it writes is a state that it reads.
 pub fn check(data: &[u8]) {
-    let Some((argument, unknown)) = crate::cut(data).map(|(rest, place)| rest.split_at(place))
+    let Some((argument, unknown)) = crate::cut(data).map(|(rest, location)| rest.split_at(location))
     else {
         return;
     };
@@ -73,20 +73,20 @@ pub fn check(data: &[u8]) {
 
 fn run(argument: &[u8], memory: &mut Memory<'_>, buffers: &mut Buffers) {
     buffers.clear();
-    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
-    let Ok(request) = Request::parse(argument, KEYS, rules, places) else { return };
+    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } = buffers;
+    let Ok(request) = Request::parse(argument, KEYS, rules, locations) else { return };
     let lists =
-        Lists { asks, takes, held, changes: &mut *changes, values: &mut *values, reply, undo };
+        Lists { charges, plain_charges, states, changes: &mut *changes, values: &mut *values, reply, undo };
     if step::run(request, memory, None, lists).is_err() {
         return;
     }
     for change in changes.iter() {
         let value = &values[change.value.clone()];
-        let stored = match change.place {
-            Place::Key(_) => Stored::from_key(value),
-            Place::Entry(_) => Stored::from_entry(value),
+        let stored = match change.location {
+            Location::Key(_) => Stored::from_key(value),
+            Location::Entry(_) => Stored::from_entry(value),
         };
         assert!(value.is_empty() || stored != Stored::Foreign, "{change:?}: {value:?}");
-        memory.values.insert(name(change.place), value.to_vec());
+        memory.values.insert(name(change.location), value.to_vec());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use crate::error::CommandError;
-use crate::request::{Place, Request};
+use crate::request::{Location, Request};
 use crate::step::{self, Buffers, Keyspace, Lists};
 use crate::stored::Loaded;
 
@@ -17,43 +17,43 @@ struct Server {
 }
 
 /// The places of one command.
-struct Places<'s> {
+struct Locations<'s> {
     server: &'s Server,
     keys: &'s [&'s [u8]],
 }
 
-impl Places<'_> {
-    fn name(&self, place: Place) -> Name {
-        match place {
-            Place::Key(key) => self.keys[key].to_vec(),
-            Place::Entry(id) => id.to_vec(),
+impl Locations<'_> {
+    fn name(&self, location: Location) -> Name {
+        match location {
+            Location::Key(key) => self.keys[key].to_vec(),
+            Location::Entry(id) => id.to_vec(),
         }
     }
 }
 
-impl Keyspace for Places<'_> {
+impl Keyspace for Locations<'_> {
     fn load<T>(
         &mut self,
-        place: Place,
+        location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError> {
-        let value = self.server.values.get(&self.name(place));
-        Ok(loaded(match (value, place) {
+        let value = self.server.values.get(&self.name(location));
+        Ok(loaded(match (value, location) {
             (None, _) => Loaded::Missing,
-            (Some(value), Place::Key(_)) => Loaded::Key(value),
-            (Some(value), Place::Entry(_)) => Loaded::Entry(value, 0),
+            (Some(value), Location::Key(_)) => Loaded::Key(value),
+            (Some(value), Location::Entry(_)) => Loaded::Entry(value, 0),
         }))
     }
 
     fn load_entries(
         &mut self,
-        _places: &[Place],
+        _locations: &[Location],
         _loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError> {
         Ok(())
     }
 
-    fn is_full(&mut self, _place: Place) -> bool {
+    fn is_full(&mut self, _place: Location) -> bool {
         false
     }
 }
@@ -73,16 +73,16 @@ impl Server {
     /// Carries out a command. Returns its reply, or `None` for one that is not of the module's form.
     fn run(&mut self, keys: &[&[u8]], argument: &[u8]) -> Option<Vec<u8>> {
         let mut buffers = Buffers::default();
-        let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } =
+        let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
             &mut buffers;
-        let request = Request::parse(argument, keys.len(), rules, places).ok()?;
-        let mut places = Places { server: self, keys };
+        let request = Request::parse(argument, keys.len(), rules, locations).ok()?;
+        let mut locations = Locations { server: self, keys };
         let lists =
-            Lists { asks, takes, held, changes: &mut *changes, values: &mut *values, reply, undo };
-        step::run(request, &mut places, None, lists).ok()?;
+            Lists { charges, plain_charges, states, changes: &mut *changes, values: &mut *values, reply, undo };
+        step::run(request, &mut locations, None, lists).ok()?;
         let changed = changes
             .iter()
-            .map(|change| (places.name(change.place), values[change.value.clone()].to_vec()));
+            .map(|change| (locations.name(change.location), values[change.value.clone()].to_vec()));
         let changed: Vec<_> = changed.collect();
         for (name, value) in changed {
             if value.is_empty() {

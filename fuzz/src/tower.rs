@@ -61,7 +61,7 @@ fn costs(is_stream: bool, pieces: &[&[u8]]) -> Vec<Option<Cost>> {
     let mut watch = Watch::new(METERS.iter());
     let kind = if is_stream { "text/event-stream; charset=utf-8" } else { "application/json" };
     watch.answered(&HeaderMap::from_iter([(CONTENT_TYPE, kind.parse().expect("a value"))]));
-    pieces.iter().for_each(|piece| watch.saw(piece));
+    pieces.iter().for_each(|piece| watch.observe(piece));
     METERS.iter().map(|meter| watch.cost(meter, Millis::new(0))).collect()
 }
 

@@ -271,15 +271,15 @@ impl CellTransfer for Backend {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
         async move {
             let remote: Remote<'_, _> = match self {
-                Self::Memory(memory) => return memory.cells(now, places).await,
-                Self::Redis(redis) => Box::pin(redis.store().cells(now, places)),
-                Self::Memcached(memcached) => Box::pin(memcached.store().cells(now, places)),
-                Self::Rollout(moving) => Box::pin(moving.store().cells(now, places)),
-                Self::Shadow(compared) => Box::pin(compared.store().cells(now, places)),
+                Self::Memory(memory) => return memory.cells(now, cell_keys).await,
+                Self::Redis(redis) => Box::pin(redis.store().cells(now, cell_keys)),
+                Self::Memcached(memcached) => Box::pin(memcached.store().cells(now, cell_keys)),
+                Self::Rollout(moving) => Box::pin(moving.store().cells(now, cell_keys)),
+                Self::Shadow(compared) => Box::pin(compared.store().cells(now, cell_keys)),
             };
             remote.await
         }

@@ -237,15 +237,15 @@ where
     let Wrapping { nodes, deadline, deny_cache_ttl } = *wrapping;
     let leases = QuotaLease::new(Arc::clone(&servers), LeaseConfig::for_nodes(nodes));
     let leases = Arc::new(leases);
-    let timely = Arc::new(Deadline::new(Arc::clone(&leases)).with_budget(deadline));
+    let deadline_store = Arc::new(Deadline::new(Arc::clone(&leases)).with_budget(deadline));
     let alone = Memory::new(memory_bounds(MemoryBounds::default()));
     let share = LocalShare::new(alone, nodes);
-    let decider = Fallback::new(Arc::clone(&timely), share).with_budget(deadline);
+    let decider = Fallback::new(Arc::clone(&deadline_store), share).with_budget(deadline);
     let decider = Arc::new(decider);
     let refusals = DenyCache::new(Arc::clone(&decider)).with_ttl(deny_cache_ttl);
     let refusals = Arc::new(refusals);
     let store = QuotaRescale::new(Arc::clone(&refusals));
-    ServerStore::new(store, Handles { servers, leases, timely, decider, refusals })
+    ServerStore::new(store, Handles { servers, leases, deadline_store, decider, refusals })
 }
 
 fn needs_runtime() -> Result<(), OpenError> {

@@ -37,7 +37,7 @@ pub use backend::{
 pub use limiter::{FromFileError, from_file, limiter};
 pub use overrides::{MAX_LOCAL_OVERRIDES, OVERRIDES_PERIOD, OverrideSync};
 pub use policy_file::{
-    LOOK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
+    CHECK_PERIOD, ListenerState, PolicyFile, Refusal, ReloadError, ReloadStatus, Reloaded,
 };
 pub use redis::{REDIS_DEADLINE, Redis};
 pub use settings::{OpenError, Refunds, SHORTEST_SECRET, SecretError, hash_key, memory_bounds};

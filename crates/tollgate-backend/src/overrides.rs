@@ -190,10 +190,10 @@ impl Shared {
     }
 
     async fn watch(self: Arc<Self>) {
-        let mut looks = interval(OVERRIDES_PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(OVERRIDES_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             // The error is already recorded in the status.
             let _ = self.refresh().await;
         }

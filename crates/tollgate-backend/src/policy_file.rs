@@ -23,7 +23,7 @@ pub use status::{Refusal, ReloadStatus};
 
 /// The time between two checks of the file. A reload waits until two checks in a row find the same
 /// content, so the content of a file that an editor writes in several steps is not used too early.
-pub const LOOK_PERIOD: Duration = Duration::from_millis(500);
+pub const CHECK_PERIOD: Duration = Duration::from_millis(500);
 
 /// The policy file of a limiter.
 ///
@@ -40,7 +40,7 @@ pub struct PolicyFile<S = Backend> {
     settings: Settings,
     /// The content at the last reload attempt. `None` before the first attempt. The lock is held
     /// during a reload.
-    taken: Mutex<Option<Look>>,
+    last_attempt: Mutex<Option<FileContent>>,
     /// The content of the policy file at the last check, and the files with networks that the
     /// policy file names. The files are watched too.
     named_files: Mutex<(Vec<u8>, Vec<PathBuf>)>,
@@ -102,7 +102,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
             refunds,
             listeners: ListenerState::Ignored,
             settings,
-            taken: Mutex::default(),
+            last_attempt: Mutex::default(),
             named_files: Mutex::default(),
             reloads: Mutex::default(),
             on_reload: Box::new(|_| {}),
@@ -147,10 +147,10 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     /// [`ReloadError`] if the content of the file was not used. The policy in force stays
     /// unchanged.
     pub fn reload(&self) -> Result<Reloaded, ReloadError> {
-        let mut taken = self.taken.lock();
+        let mut last_attempt = self.last_attempt.lock();
         let bytes = tollgate_policy::read(&self.path);
-        *taken = Some(self.look_of(&bytes));
-        self.take(bytes)
+        *last_attempt = Some(self.content_of(&bytes));
+        self.reload_content(bytes)
     }
 
     /// Reloads the policy like [`reload`](Self::reload), from `content` instead of the file.
@@ -158,13 +158,13 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     /// # Errors
     /// The same as [`reload`](Self::reload).
     pub fn reload_from(&self, content: Vec<u8>) -> Result<Reloaded, ReloadError> {
-        let mut taken = self.taken.lock();
+        let mut last_attempt = self.last_attempt.lock();
         let bytes = Ok(content);
-        *taken = Some(self.look_of(&bytes));
-        self.take(bytes)
+        *last_attempt = Some(self.content_of(&bytes));
+        self.reload_content(bytes)
     }
 
-    fn take(&self, bytes: io::Result<Vec<u8>>) -> Result<Reloaded, ReloadError> {
+    fn reload_content(&self, bytes: io::Result<Vec<u8>>) -> Result<Reloaded, ReloadError> {
         let loaded = match bytes {
             Ok(bytes) => tollgate_policy::load_bytes(&self.path, bytes),
             Err(error) => Err(LoadError::Io { path: self.path.clone(), error }),
@@ -192,41 +192,41 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
     /// the future is dropped. An invalid or missing file is logged once. A file that is renamed to
     /// the same path, and a symbolic link with a new target, count as changes too.
     pub async fn watch(self: Arc<Self>) {
-        let mut looks = interval(LOOK_PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(CHECK_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut before = None;
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             let file = Arc::clone(&self);
-            let look = move || file.look_of(&tollgate_policy::read(&file.path));
-            let Ok(look) = spawn_blocking(look).await else { continue };
+            let content = move || file.content_of(&tollgate_policy::read(&file.path));
+            let Ok(content) = spawn_blocking(content).await else { continue };
             // The file may be incomplete, so wait until two checks find the same content.
-            if before.as_ref() != Some(&look) {
-                before = Some(look);
+            if before.as_ref() != Some(&content) {
+                before = Some(content);
                 continue;
             }
             let file = Arc::clone(&self);
             // A panic in the blocking task leaves the policy in force.
-            let _ = spawn_blocking(move || file.take_once(look)).await;
+            let _ = spawn_blocking(move || file.reload_once(content)).await;
         }
     }
 
-    /// Reloads the policy from the content in `look`, unless the last attempt had the same content
+    /// Reloads the policy from the content in `content`, unless the last attempt had the same content
     /// or the file has changed again.
-    fn take_once(&self, look: Look) {
-        let mut taken = self.taken.lock();
-        if taken.as_ref() == Some(&look) {
+    fn reload_once(&self, content: FileContent) {
+        let mut last_attempt = self.last_attempt.lock();
+        if last_attempt.as_ref() == Some(&content) {
             return;
         }
         let bytes = tollgate_policy::read(&self.path);
-        if self.look_of(&bytes) == look {
-            *taken = Some(look);
+        if self.content_of(&bytes) == content {
+            *last_attempt = Some(content);
             // If the reload is refused, the status shows the reason, and the reason is logged.
-            let _ = self.take(bytes);
+            let _ = self.reload_content(bytes);
         }
     }
 
-    fn look_of(&self, bytes: &io::Result<Vec<u8>>) -> Look {
+    fn content_of(&self, bytes: &io::Result<Vec<u8>>) -> FileContent {
         let policy = match bytes {
             Ok(bytes) => Ok(bytes.clone()),
             Err(error) => Err(error.kind()),
@@ -238,7 +238,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
             *named = (bytes.clone(), tollgate_policy::named_files(&self.path, bytes));
         }
         let files = named.1.iter().map(|path| (path.clone(), stamp(path))).collect();
-        Look { policy, files }
+        FileContent { policy, files }
     }
 
     fn replace(&self, loaded: LoadedPolicy) -> Result<Reloaded, ReloadError> {
@@ -261,7 +261,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
 
 /// The state of the policy file at one check.
 #[derive(Debug, PartialEq, Eq)]
-struct Look {
+struct FileContent {
     /// The file's bytes, or the error of reading it.
     policy: Result<Vec<u8>, io::ErrorKind>,
     /// The other files that the policy names. These files can be large, so a change of a file's

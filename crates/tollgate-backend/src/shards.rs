@@ -4,7 +4,7 @@
 mod heartbeats;
 mod inspect;
 mod map;
-mod missed;
+mod missing_nodes;
 mod plan;
 mod redis_servers;
 mod shard_store;

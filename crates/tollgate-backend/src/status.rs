@@ -44,7 +44,7 @@ pub struct ShardStatus {
     /// The cause of the last loss of counters, or `None` without a loss.
     pub last_loss: Option<DataLoss>,
     /// The counts of charges that failovers had lost and that this node replayed.
-    pub repaired: ReplayCounts,
+    pub replayed: ReplayCounts,
     /// The status of the cluster, if the shard is a cluster.
     pub cluster: Option<ClusterStatus>,
     /// The durations of the shard's calls, each until its answer or its timeout.
@@ -75,14 +75,14 @@ pub struct Counts {
     /// The number of calls that neither a shard nor this node's share of the limits answered.
     pub unanswered: u64,
     /// The number of calls that exceeded the deadline of the whole decision.
-    pub missed: u64,
+    pub deadline_misses: u64,
     /// The number of charges of failed calls that could not be refunded.
     pub unrefunded: u64,
     /// The number of calls that found stored state that is not used. The state has another type, is
     /// invalid, or has a time that no clock within the limit's `skew_max` can have shown.
     pub discarded: u64,
     /// The counts of charges that failovers had lost and that this node replayed, over all shards.
-    pub repaired: ReplayCounts,
+    pub replayed: ReplayCounts,
     /// The counts of decisions from quota leases of this node, and of the calls and units of these
     /// leases.
     pub leases: LeaseCounts,
@@ -94,7 +94,7 @@ impl ShardStatus {
     /// contains the replay counts and the call durations of all primaries.
     pub(crate) fn primaries(&self) -> Vec<Self> {
         let Some(cluster) = &self.cluster else { return vec![self.clone()] };
-        let one = |(place, group): (usize, &GroupStatus)| Self {
+        let one = |(index, group): (usize, &GroupStatus)| Self {
             name: self.name.clone(),
             runs: group.runs,
             batchers: group.batchers.clone(),
@@ -103,9 +103,9 @@ impl ShardStatus {
             claimed_by: self.claimed_by.clone(),
             windows_lost: group.windows_lost,
             last_loss: group.last_loss.clone(),
-            repaired: if place == 0 { self.repaired } else { ReplayCounts::NOTHING },
+            replayed: if index == 0 { self.replayed } else { ReplayCounts::NOTHING },
             cluster: None,
-            took: if place == 0 { self.took } else { Observed::NOTHING },
+            took: if index == 0 { self.took } else { Observed::NOTHING },
         };
         cluster.groups.iter().enumerate().map(one).collect()
     }

@@ -59,11 +59,11 @@ impl Backend {
             let Self::Redis(redis) = store else { return None };
             shards.extend(redis.shards().shards());
         }
-        Some(look(&shards, filter, at).await)
+        Some(list_shards(&shards, filter, at).await)
     }
 }
 
-async fn look(
+async fn list_shards(
     shards: &[&Shard],
     filter: ListFilter<'_>,
     mut at: ListCursor,

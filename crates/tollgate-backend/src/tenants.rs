@@ -205,10 +205,10 @@ impl Shared {
     }
 
     async fn watch(self: Arc<Self>) {
-        let mut looks = interval(TENANTS_PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(TENANTS_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             // The error is already recorded in the status.
             let _ = self.refresh().await;
         }
@@ -282,11 +282,11 @@ impl Shared {
         if now.saturating_sub(held.written_at()) > TENANTS_RENEWAL.as_secs() {
             let batch = TenantBatch::default();
             // Another node renewed the document first.
-            if let Ok(made) = Tenants::next_partition(Some(&held), partition, &batch, now)
-                && self.put(blob_store, partition, &encoded(held.version()), &made).await?
+            if let Ok(updated) = Tenants::next_partition(Some(&held), partition, &batch, now)
+                && self.put(blob_store, partition, &encoded(held.version()), &updated).await?
                     == CasOutcome::Stored
             {
-                self.install(partition, made);
+                self.install(partition, updated);
             }
         }
         Ok(())
@@ -337,8 +337,8 @@ impl Shared {
     ) -> Result<NextPartitions, TenantStoreError> {
         let (tenants, batch) = (Arc::clone(self.tenants()), Arc::clone(batch));
         let seconds = now.as_secs_ceil();
-        let made = spawn_blocking(move || tenants.next(&batch, seconds)).await;
-        made.unwrap_or(Err(unavailable(0, 1)))
+        let updated = spawn_blocking(move || tenants.next(&batch, seconds)).await;
+        updated.unwrap_or(Err(unavailable(0, 1)))
     }
 
     async fn apply(

@@ -28,7 +28,7 @@ fn coarse_clock(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(threads = [1, 2])]
 fn hot_key_governor(bencher: Bencher<'_, '_>) {
-    hot_key(bencher, &Governor::new(Allowance::Ample));
+    hot_key(bencher, &Governor::new(Allowance::Unlimited));
 }
 
 #[divan::bench(threads = [1, 2])]
@@ -38,7 +38,7 @@ fn hot_key_tollgate(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn many_keys_governor(bencher: Bencher<'_, '_>) {
-    many_keys(bencher, &Governor::new(Allowance::Ample));
+    many_keys(bencher, &Governor::new(Allowance::Unlimited));
 }
 
 #[divan::bench]
@@ -47,7 +47,7 @@ fn many_keys_tollgate(bencher: Bencher<'_, '_>) {
 }
 
 fn tollgate() -> Tollgate<SystemClock> {
-    Tollgate::fixed_window("tollgate", SystemClock, Allowance::Ample).unwrap()
+    Tollgate::fixed_window("tollgate", SystemClock, Allowance::Unlimited).unwrap()
 }
 
 fn hot_key(bencher: Bencher<'_, '_>, limiter: &impl Contender) {

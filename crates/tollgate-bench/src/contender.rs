@@ -53,7 +53,7 @@ impl<K: Sync, F: Fn(&K) -> bool + Sync> Requests for Prepared<K, F> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// A quota that is larger than the charges of any run. Every charge is admitted and counted.
-    Ample,
+    Unlimited,
     /// One unit an hour. Every charge except the first is refused.
     Exhausted,
 }
@@ -66,7 +66,7 @@ impl Governor {
     #[must_use]
     pub fn new(allowance: Allowance) -> Self {
         let quota = match allowance {
-            Allowance::Ample => Quota::per_second(NonZeroU32::MAX),
+            Allowance::Unlimited => Quota::per_second(NonZeroU32::MAX),
             Allowance::Exhausted => Quota::with_period(Duration::from_secs(3_600))
                 .unwrap_or(Quota::per_hour(NonZeroU32::MIN)),
         };
@@ -105,7 +105,7 @@ impl<C: Clock> Tollgate<C> {
         allowance: Allowance,
     ) -> Result<Self, LimitError> {
         let quota = match allowance {
-            Allowance::Ample => 1_000_000_000_000,
+            Allowance::Unlimited => 1_000_000_000_000,
             Allowance::Exhausted => 1,
         };
         let window = FixedWindow::new(quota, Millis::from_secs(3_600), Anchor::FirstRequest)?;
@@ -122,7 +122,9 @@ impl<C: Clock> Tollgate<C> {
         allowance: Allowance,
     ) -> Result<Self, LimitError> {
         let bucket = match allowance {
-            Allowance::Ample => TokenBucket::new(4_000_000_000, Millis::from_secs(1), 4_000_000)?,
+            Allowance::Unlimited => {
+                TokenBucket::new(4_000_000_000, Millis::from_secs(1), 4_000_000)?
+            }
             Allowance::Exhausted => TokenBucket::new(1, Millis::from_secs(3_600), 1)?,
         };
         Self::new(name, clock, Algorithm::TokenBucket(bucket))
@@ -173,7 +175,7 @@ impl Keys {
     /// [`QuotaError`] if the allowance is not a valid limit.
     pub fn new(name: &'static str, allowance: Allowance) -> Result<Self, QuotaError> {
         let quota = match allowance {
-            Allowance::Ample => tollgate::Quota::per_second(4_000_000_000).burst(4_000_000),
+            Allowance::Unlimited => tollgate::Quota::per_second(4_000_000_000).burst(4_000_000),
             Allowance::Exhausted => tollgate::Quota::per_hour(1),
         };
         let store = Memory::new(Bounds { max_entries: 8_000_000, max_bytes: usize::MAX });

@@ -62,9 +62,9 @@ fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
             .collect();
         running.into_iter().filter_map(|thread| thread.join().ok()).collect()
     });
-    let begun = spans.iter().map(|span| span.begun).min();
+    let started = spans.iter().map(|span| span.started).min();
     let ended = spans.iter().map(|span| span.ended).max();
-    let wall = ended.zip(begun).map(|(ended, begun)| ended - begun).unwrap_or_default();
+    let wall = ended.zip(started).map(|(ended, started)| ended - started).unwrap_or_default();
     let processor: Duration = spans.iter().map(|span| span.processor).sum();
     let each = |whole: Duration| whole.as_nanos() as f64 / (decisions * threads.len()) as f64;
     DecisionTimes { wall: each(wall), processor: each(processor) }
@@ -72,17 +72,17 @@ fn time(threads: &[Box<dyn Requests + '_>], decisions: usize) -> DecisionTimes {
 
 /// The times of one thread in one round.
 struct Span {
-    begun: Instant,
+    started: Instant,
     ended: Instant,
     processor: Duration,
 }
 
 fn run(requests: &dyn Requests, decisions: usize) -> Span {
     let before = processor_time();
-    let begun = Instant::now();
+    let started = Instant::now();
     black_box(requests.decide(decisions));
     let ended = Instant::now();
-    Span { begun, ended, processor: processor_time().saturating_sub(before) }
+    Span { started, ended, processor: processor_time().saturating_sub(before) }
 }
 
 fn processor_time() -> Duration {

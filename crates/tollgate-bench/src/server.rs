@@ -24,7 +24,7 @@ const READY_PAUSE: Duration = Duration::from_millis(20);
 pub struct Server {
     child: Child,
     port: u16,
-    told: File,
+    stderr: File,
 }
 
 impl Server {
@@ -35,15 +35,15 @@ impl Server {
     /// If the program cannot be started, or does not listen within half a minute on any of several
     /// ports. The error contains the program's output.
     pub fn start(command: impl Fn(u16) -> Command) -> io::Result<Self> {
-        let mut told = String::new();
+        let mut stderr = String::new();
         for _ in 0..PORT_TRIES {
             let mut server = Self::spawn(&command)?;
             if server.listens()? {
                 return Ok(server);
             }
-            told = server.told()?;
+            stderr = server.stderr()?;
         }
-        let what = format!("did not listen on any of {PORT_TRIES} ports: {told}");
+        let what = format!("did not listen on any of {PORT_TRIES} ports: {stderr}");
         Err(Error::new(ErrorKind::AddrNotAvailable, what))
     }
 
@@ -83,19 +83,19 @@ impl Server {
         let id = Pid::from_child(&self.child);
         kill_process(id, Signal::TERM)?;
         self.child.wait()?;
-        self.told()
+        self.stderr()
     }
 
     fn spawn(command: &impl Fn(u16) -> Command) -> io::Result<Self> {
         let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
-        let told = tempfile::tempfile()?;
+        let stderr = tempfile::tempfile()?;
         let mut command = command(port);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(told.try_clone()?);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone()?);
         let child = command.spawn().map_err(|error| {
             let program = command.get_program().display();
             Error::new(error.kind(), format!("{program} cannot be started: {error}"))
         })?;
-        Ok(Self { child, port, told })
+        Ok(Self { child, port, stderr })
     }
 
     /// Waits until the server listens. Returns `true` if it listens. Returns `false` if its process
@@ -113,11 +113,11 @@ impl Server {
         Ok(false)
     }
 
-    fn told(&mut self) -> io::Result<String> {
-        let mut told = Vec::new();
-        self.told.seek(SeekFrom::Start(0))?;
-        self.told.read_to_end(&mut told)?;
-        Ok(String::from_utf8_lossy(&told).into_owned())
+    fn stderr(&mut self) -> io::Result<String> {
+        let mut stderr = Vec::new();
+        self.stderr.seek(SeekFrom::Start(0))?;
+        self.stderr.read_to_end(&mut stderr)?;
+        Ok(String::from_utf8_lossy(&stderr).into_owned())
     }
 }
 

@@ -31,7 +31,7 @@ pub(crate) enum ChaosError {
     /// A node's listener did not answer a request. The values are the URL and the reason.
     Operation(String, String),
     /// An expected event did not happen in time.
-    NotHappened(&'static str, Duration),
+    WaitTimedOut(&'static str, Duration),
     /// The scenario's policy is not valid.
     Policy(PolicyErrors),
     /// The scenario's limit is not valid.
@@ -65,7 +65,7 @@ impl fmt::Display for ChaosError {
             Self::Command(words, error) => write!(f, "the server did not {words}: {error}"),
             Self::Node(said) => write!(f, "a node failed; its output:\n{said}"),
             Self::Operation(listener, why) => write!(f, "{listener} did not answer: {why}"),
-            Self::NotHappened(what, within) => {
+            Self::WaitTimedOut(what, within) => {
                 write!(f, "{what} did not happen within {within:?}")
             }
             Self::Policy(errors) => errors.fmt(f),

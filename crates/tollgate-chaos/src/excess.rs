@@ -51,19 +51,19 @@ impl Excess {
     ) -> BTreeMap<&'h Subject, u64> {
         let mut units = BTreeMap::new();
         for call in &history.calls {
-            for (place, asked) in call.charges.iter().enumerate() {
-                if asked.limit.name() != limit {
+            for (index, charge) in call.charges.iter().enumerate() {
+                if charge.limit.name() != limit {
                     continue;
                 }
-                let units: &mut u64 = units.entry(&asked.subject).or_default();
-                match (asked.operation, &call.outcome) {
-                    (Operation::Charge { cost, .. }, Outcome::Answered(told))
-                        if told.all_admitted() && counts(told.source()) =>
+                let units: &mut u64 = units.entry(&charge.subject).or_default();
+                match (charge.operation, &call.outcome) {
+                    (Operation::Charge { cost, .. }, Outcome::Answered(readings))
+                        if readings.all_admitted() && counts(readings.source()) =>
                     {
                         *units += cost.get();
                     }
-                    (Operation::Refund { .. }, Outcome::Answered(told)) => {
-                        *units = units.saturating_sub(told[place].refunded);
+                    (Operation::Refund { .. }, Outcome::Answered(readings)) => {
+                        *units = units.saturating_sub(readings[index].refunded);
                     }
                     (Operation::Refund { cost, .. }, Outcome::Unknown) => {
                         *units = units.saturating_sub(cost.get());

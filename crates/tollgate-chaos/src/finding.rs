@@ -13,7 +13,7 @@ pub(crate) struct Finding {
     /// The measured figures with their bounds.
     pub(crate) figures: Vec<Figure>,
     /// The report of the history checker.
-    pub(crate) judged: Report,
+    pub(crate) checked: Report,
 }
 
 /// Whether the scenario had an effect, and whether the stated bounds held.
@@ -32,7 +32,7 @@ impl Finding {
     pub(crate) fn result(&self) -> ScenarioResult {
         let broken =
             |figure: &Figure| !matches!(figure.bound, Bound::FaultSeen(_)) && !figure.holds();
-        if !self.judged.is_sound() || self.figures.iter().any(broken) {
+        if !self.checked.is_sound() || self.figures.iter().any(broken) {
             ScenarioResult::Failed
         } else if self.figures.iter().all(Figure::holds) {
             ScenarioResult::Passed
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     fn finding(figures: &[Figure]) -> Finding {
-        Finding { did: "nothing", figures: figures.to_vec(), judged: Report::default() }
+        Finding { did: "nothing", figures: figures.to_vec(), checked: Report::default() }
     }
 
     #[test]
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(finding(&[within.clone(), idle.clone()]).result(), ScenarioResult::NoEffect);
         assert_eq!(finding(&[beyond, idle]).result(), ScenarioResult::Failed);
         let mut unsound = finding(&[within]);
-        unsound.judged.violated = 1;
+        unsound.checked.violated = 1;
         assert_eq!(unsound.result(), ScenarioResult::Failed);
     }
 }

@@ -27,7 +27,7 @@ type Node = Limiter<Arc<Recorded<Backend>>>;
 pub(crate) struct Fleet {
     nodes: Vec<Node>,
     recorder: Arc<Recorder>,
-    alone: u64,
+    fallback: u64,
     deadline: Duration,
 }
 
@@ -57,8 +57,8 @@ impl Fleet {
             nodes.push(Limiter::new(loaded.policy, store).with_key(key.clone()).with_clock(clock));
         }
         let loaded = policy::policy(store)?;
-        let (alone, deadline) = (admitted_alone_at_most(&loaded), deadline(&loaded));
-        Ok(Self { nodes, recorder, alone, deadline })
+        let (fallback, deadline) = (max_fallback_units(&loaded), deadline(&loaded));
+        Ok(Self { nodes, recorder, fallback, deadline })
     }
 
     /// Returns each node's store.
@@ -95,14 +95,14 @@ impl Nodes for Fleet {
     /// refunded.
     type Receipt = Infallible;
 
-    async fn ask(
+    async fn decide(
         &self,
         caller: usize,
         question: &Question,
     ) -> (DecisionSource, Option<Infallible>) {
         let node = &self.nodes[caller % self.nodes.len()];
-        let asked = node.check(&question.facts());
-        (asked.await.source, None)
+        let decisions = node.check(&question.facts());
+        (decisions.await.source, None)
     }
 
     async fn refund(&self, _caller: usize, receipt: Infallible) {
@@ -113,8 +113,8 @@ impl Nodes for Fleet {
         &self.recorder
     }
 
-    fn admitted_alone_at_most(&self) -> u64 {
-        self.alone
+    fn max_fallback_units(&self) -> u64 {
+        self.fallback
     }
 
     fn max_wait(&self) -> Duration {
@@ -124,7 +124,7 @@ impl Nodes for Fleet {
 
 /// Returns the most units that all nodes together admit without the store: the highest bound of
 /// [`LocalShare`] over all limits.
-pub(super) fn admitted_alone_at_most(loaded: &LoadedPolicy) -> u64 {
+pub(super) fn max_fallback_units(loaded: &LoadedPolicy) -> u64 {
     let memory = Memory::new(memory_bounds(loaded.settings.store.memory()));
     let nodes = NonZeroU32::MIN.saturating_add(NODES as u32 - 1);
     let share = LocalShare::new(memory, nodes);

@@ -24,7 +24,7 @@ pub(crate) struct Tally {
     /// The number of decisions.
     pub(crate) decisions: AtomicU64,
     /// The decisions that a node made without the store.
-    pub(crate) alone: AtomicU64,
+    pub(crate) fallback: AtomicU64,
     /// The requests for which there was no decision. The policy's fallback hides the error from the
     /// caller, so this count must stay zero.
     pub(crate) unanswered: AtomicU64,
@@ -41,7 +41,7 @@ pub(crate) struct Decided {
     /// All decisions.
     pub(crate) all: u64,
     /// The decisions that a node made without the store.
-    pub(crate) alone: u64,
+    pub(crate) fallback: u64,
 }
 
 /// Callers that send requests until they are stopped.
@@ -57,7 +57,7 @@ struct Shared {
     tally: Arc<Tally>,
     ends: AtomicBool,
     /// A lock for pausing the load. Each caller holds a read lock during a request.
-    asks: RwLock<()>,
+    in_progress: RwLock<()>,
 }
 
 impl Load {
@@ -74,20 +74,20 @@ impl Load {
     }
 
     /// Returns the number of decisions so far that a node made without the store.
-    pub(crate) fn alone(&self) -> u64 {
-        self.shared.tally.alone.load(Ordering::Relaxed)
+    pub(crate) fn fallback(&self) -> u64 {
+        self.shared.tally.fallback.load(Ordering::Relaxed)
     }
 
     /// Returns the number of all decisions so far, and the number of decisions so far that a node
     /// made without the store.
     pub(crate) fn decided(&self) -> Decided {
         let tally = &self.shared.tally;
-        Decided { all: tally.decisions.load(Ordering::Relaxed), alone: self.alone() }
+        Decided { all: tally.decisions.load(Ordering::Relaxed), fallback: self.fallback() }
     }
 
     /// Waits until no request is in flight. No request is sent until the returned guard is dropped.
     pub(crate) async fn pause_load(&self) -> RwLockWriteGuard<'_, ()> {
-        self.shared.asks.write().await
+        self.shared.in_progress.write().await
     }
 
     /// Stops the callers and waits for the outstanding answers.
@@ -104,11 +104,11 @@ async fn call(nodes: &impl Nodes, caller: usize, numbers: &AtomicU64, shared: &S
     while !shared.ends.load(Ordering::Relaxed) {
         let due = turns.tick().await;
         shared.tally.lateness.took(due.elapsed());
-        let _asks = shared.asks.read().await;
+        let _asks = shared.in_progress.read().await;
         let question = Question::of(numbers.fetch_add(1, Ordering::Relaxed));
-        let begun = Instant::now();
-        let (source, to_give_back) = nodes.ask(caller, &question).await;
-        shared.tally.latency.took(begun.elapsed());
+        let started = Instant::now();
+        let (source, to_give_back) = nodes.decide(caller, &question).await;
+        shared.tally.latency.took(started.elapsed());
         shared.tally.count(source);
         if let Some(receipt) = to_give_back {
             nodes.refund(caller, receipt).await;
@@ -120,7 +120,7 @@ impl Tally {
     fn count(&self, source: DecisionSource) {
         self.decisions.fetch_add(1, Ordering::Relaxed);
         match source {
-            DecisionSource::Fallback(_) => self.alone.fetch_add(1, Ordering::Relaxed),
+            DecisionSource::Fallback(_) => self.fallback.fetch_add(1, Ordering::Relaxed),
             DecisionSource::Failure(_) => self.unanswered.fetch_add(1, Ordering::Relaxed),
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => 0,
         };

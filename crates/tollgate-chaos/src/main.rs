@@ -71,7 +71,7 @@ struct Flags {
 }
 
 fn main() -> ExitCode {
-    match carry_out(&Flags::parse()) {
+    match execute(&Flags::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("{error}");
@@ -80,12 +80,12 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
+fn execute(flags: &Flags) -> Result<(), Box<dyn Error>> {
     let length = if flags.quick { Length::Quick } else { Length::Long };
     let programs = Programs {
         redis: flags.redis_server.clone(),
         memcached: flags.memcached.clone(),
-        tollgate: flags.tollgate.clone().unwrap_or_else(beside_this_program),
+        tollgate: flags.tollgate.clone().unwrap_or_else(default_program),
         module: flags.module.clone(),
     };
     if flags.tables {
@@ -120,7 +120,7 @@ fn carry_out(flags: &Flags) -> Result<(), Box<dyn Error>> {
 }
 
 /// Returns the `tollgate` binary next to this program, or the name for a lookup in `PATH`.
-fn beside_this_program() -> PathBuf {
+fn default_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|program| program.with_file_name("tollgate"));
     beside.filter(|program| program.is_file()).unwrap_or_else(|| PathBuf::from("tollgate"))
 }

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 use crate::error::ChaosError;
 use crate::process::Process;
 use crate::server::free_port;
-use crate::wait::{PATIENCE, until};
+use crate::wait::{WAIT_TIMEOUT, until};
 
 /// A memcached server on a loopback port, which ends when the value is dropped.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ impl MemcachedServer {
     async fn is_ready(&self) -> Result<(), ChaosError> {
         until("that memcached answers", async || Ok(answers(self.port).await.unwrap_or(false)))
             .await
-            .map_err(|_| ChaosError::NotReady(self.program.clone(), PATIENCE))
+            .map_err(|_| ChaosError::NotReady(self.program.clone(), WAIT_TIMEOUT))
     }
 }
 
@@ -66,7 +66,7 @@ fn words(port: u16) -> Vec<String> {
 async fn answers(port: u16) -> std::io::Result<bool> {
     let mut connection = TcpStream::connect(("127.0.0.1", port)).await?;
     connection.write_all(b"version\r\n").await?;
-    let mut said = [0; 7];
-    connection.read_exact(&mut said).await?;
-    Ok(said == *b"VERSION")
+    let mut reply = [0; 7];
+    connection.read_exact(&mut reply).await?;
+    Ok(reply == *b"VERSION")
 }

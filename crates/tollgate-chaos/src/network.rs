@@ -48,15 +48,15 @@ impl Network {
         let (requests, to_server) = watch::channel(LinkMode::Open);
         let (replies, to_client) = watch::channel(LinkMode::Open);
         let faults_injected = Arc::<AtomicU64>::default();
-        let bitten = Arc::clone(&faults_injected);
+        let injected = Arc::clone(&faults_injected);
         let listening = tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 let Ok(server) = TcpStream::connect(("127.0.0.1", server)).await else { continue };
                 let _ = (client.set_nodelay(true), server.set_nodelay(true));
                 let (from_client, back) = client.into_split();
                 let (from_server, forth) = server.into_split();
-                let forth = pass(from_client, forth, to_server.clone(), Arc::clone(&bitten));
-                let back = pass(from_server, back, to_client.clone(), Arc::clone(&bitten));
+                let forth = pass(from_client, forth, to_server.clone(), Arc::clone(&injected));
+                let back = pass(from_server, back, to_client.clone(), Arc::clone(&injected));
                 // When one direction ends, the connection is closed.
                 tokio::spawn(async move {
                     tokio::select! { () = forth => {}, () = back => {} }
@@ -106,11 +106,11 @@ async fn pass(
 ) {
     let mut bytes = vec![0; CHUNK];
     let mut passed = 0;
-    let mut told = LinkMode::Open;
+    let mut last_mode = LinkMode::Open;
     while let Ok(count @ 1..) = from.read(&mut bytes).await {
         let now = *mode.borrow();
-        if now != told {
-            (told, passed) = (now, 0);
+        if now != last_mode {
+            (last_mode, passed) = (now, 0);
         }
         let delivered = match now {
             LinkMode::Open => count,

@@ -16,7 +16,7 @@ pub(crate) trait Nodes: Send + Sync + 'static {
     /// Sends a request to the node of `caller`. Returns the source of the decision, and a receipt
     /// if the charge is to be refunded. If the node reports that there is no decision, or does not
     /// answer, the source is a failure.
-    fn ask(
+    fn decide(
         &self,
         caller: usize,
         question: &Question,
@@ -30,7 +30,7 @@ pub(crate) trait Nodes: Send + Sync + 'static {
 
     /// Returns the most units of a limit that all nodes together admit in one window without the
     /// store.
-    fn admitted_alone_at_most(&self) -> u64;
+    fn max_fallback_units(&self) -> u64;
 
     /// Returns the longest time for a decision, excluding the machine's scheduling delays.
     fn max_wait(&self) -> Duration;

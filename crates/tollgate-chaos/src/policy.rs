@@ -23,7 +23,7 @@ pub(crate) const NODES: usize = 2;
 /// The deadline of a decision: the default of policies.
 pub(crate) const DEADLINE: Duration = Duration::from_millis(15);
 /// A long deadline, which no decision misses only because the machine is busy.
-pub(crate) const PATIENT: Duration = Duration::from_secs(5);
+pub(crate) const LONG_DEADLINE: Duration = Duration::from_secs(5);
 
 /// The header with the client's name.
 pub(crate) const CLIENT_HEADER: &str = "x-client";

@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn each_client_asks_for_more_than_it_may_have_and_some_return() {
-        let mut asked = BTreeMap::<_, u64>::new();
+        let mut decisions = BTreeMap::<_, u64>::new();
         for number in 0..CLIENTS * QUESTIONS * 8 {
             let Question { client, path } = Question::of(number);
-            *asked.entry((path, client)).or_default() += 1;
+            *decisions.entry((path, client)).or_default() += 1;
         }
-        assert_eq!(asked.len() as u64, 2 * 4 * CLIENTS);
+        assert_eq!(decisions.len() as u64, 2 * 4 * CLIENTS);
         let first = (format!("/{HOUR}"), "0".to_owned());
-        assert!(asked[&first] > HOUR_QUOTA, "{asked:?}");
+        assert!(decisions[&first] > HOUR_QUOTA, "{decisions:?}");
     }
 }

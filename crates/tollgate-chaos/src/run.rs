@@ -27,15 +27,15 @@ pub(crate) struct Outcome {
     pub(crate) took: Duration,
 }
 
-/// Runs `scenarios` at `site`, and passes each outcome to `tell` when its scenario ends.
+/// Runs `scenarios` at `site`, and passes each outcome to `on_outcome` when its scenario ends.
 pub(crate) async fn run(
     site: &Site,
     scenarios: &[Scenario],
-    mut tell: impl FnMut(&Outcome),
+    mut on_outcome: impl FnMut(&Outcome),
 ) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(scenarios.len());
     for scenario in scenarios {
-        let begun = Instant::now();
+        let started = Instant::now();
         let mut found = try_once(*scenario, site).await;
         for _ in 1..TRIES {
             let shows_nothing =
@@ -45,8 +45,8 @@ pub(crate) async fn run(
             }
             found = try_once(*scenario, site).await;
         }
-        let outcome = Outcome { scenario: *scenario, found, took: begun.elapsed() };
-        tell(&outcome);
+        let outcome = Outcome { scenario: *scenario, found, took: started.elapsed() };
+        on_outcome(&outcome);
         outcomes.push(outcome);
     }
     outcomes
@@ -54,7 +54,7 @@ pub(crate) async fn run(
 
 async fn try_once(scenario: Scenario, site: &Site) -> Result<Finding, ChaosError> {
     // The processes and tasks of a scenario end when its future is dropped.
-    let late = ChaosError::NotHappened("the end of the scenario", WITHIN);
+    let late = ChaosError::WaitTimedOut("the end of the scenario", WITHIN);
     timeout(WITHIN, scenario.run(site)).await.unwrap_or(Err(late))
 }
 

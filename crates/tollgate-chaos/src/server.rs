@@ -9,7 +9,7 @@ use redis::{AsyncConnectionConfig, Client, FromRedisValue};
 
 use super::error::ChaosError;
 use super::process::Process;
-use super::wait::{PATIENCE, until};
+use super::wait::{WAIT_TIMEOUT, until};
 
 /// The most attempts to find a free port. An attempt fails if another process takes the port first.
 const PORT_TRIES: usize = 5;
@@ -38,8 +38,8 @@ impl Server {
     ) -> Result<Self, ChaosError> {
         for _ in 0..PORT_TRIES {
             let port = free_port()?;
-            let words = words(port, module.as_deref(), arguments);
-            let process = Process::start(&program, &directory, &words)?;
+            let args = args(port, module.as_deref(), arguments);
+            let process = Process::start(&program, &directory, &args)?;
             let (program, module) = (program.clone(), module.clone());
             let directory = directory.clone();
             let mut server = Self { program, module, directory, process, port };
@@ -78,31 +78,31 @@ impl Server {
     /// Starts the server again on its port with its saved data. Does not wait until the server is
     /// ready.
     pub(crate) fn start_again(&mut self, arguments: &[&str]) -> Result<(), ChaosError> {
-        let words = words(self.port, self.module.as_deref(), arguments);
-        self.process = Process::start(&self.program, &self.directory, &words)?;
+        let args = args(self.port, self.module.as_deref(), arguments);
+        self.process = Process::start(&self.program, &self.directory, &args)?;
         Ok(())
     }
 
     /// Executes a command.
-    pub(crate) async fn tell(&self, command: &[&str]) -> Result<(), ChaosError> {
-        self.ask::<redis::Value>(command).await.map(|_| ())
+    pub(crate) async fn send(&self, command: &[&str]) -> Result<(), ChaosError> {
+        self.query::<redis::Value>(command).await.map(|_| ())
     }
 
     /// Returns the answer to a command.
-    pub(crate) async fn ask<T: FromRedisValue>(&self, command: &[&str]) -> Result<T, ChaosError> {
-        Self::ask_at(self.port, command).await
+    pub(crate) async fn query<T: FromRedisValue>(&self, command: &[&str]) -> Result<T, ChaosError> {
+        Self::query_at(self.port, command).await
     }
 
     /// Sends a command to the server of this run that listens on `port`, and returns the answer.
-    pub(crate) async fn ask_at<T: FromRedisValue>(
+    pub(crate) async fn query_at<T: FromRedisValue>(
         port: u16,
         command: &[&str],
     ) -> Result<T, ChaosError> {
-        let asked = async {
+        let reply = async {
             let mut connection = connect(port).await?;
             redis::cmd(command[0]).arg(&command[1..]).query_async(&mut connection).await
         };
-        asked.await.map_err(|error| ChaosError::Command(command.join(" "), error))
+        reply.await.map_err(|error| ChaosError::Command(command.join(" "), error))
     }
 
     /// Makes the server a replica of `leader`, and waits until the replica is in sync.
@@ -113,9 +113,9 @@ impl Server {
     /// Makes the server a replica of the server at `port` of 127.0.0.1, and waits until the replica
     /// is in sync.
     pub(crate) async fn follow_at(&self, port: u16) -> Result<(), ChaosError> {
-        self.tell(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
+        self.send(&["REPLICAOF", "127.0.0.1", &port.to_string()]).await?;
         until("that a replica is in step", async || {
-            let role: redis::Value = self.ask(&["ROLE"]).await?;
+            let role: redis::Value = self.query(&["ROLE"]).await?;
             Ok(format!("{role:?}").contains("connected"))
         })
         .await
@@ -123,12 +123,12 @@ impl Server {
 
     /// Makes the server a primary.
     pub(crate) async fn promote(&self) -> Result<(), ChaosError> {
-        self.tell(&["REPLICAOF", "NO", "ONE"]).await
+        self.send(&["REPLICAOF", "NO", "ONE"]).await
     }
 
     /// Waits until a replica has received all writes of this server so far.
     pub(crate) async fn is_followed(&self) -> Result<(), ChaosError> {
-        let within = PATIENCE.as_millis().to_string();
+        let within = WAIT_TIMEOUT.as_millis().to_string();
         let mut connection = connect(self.port).await.map_err(|error| wait_failed(&error))?;
         let mut wait = redis::pipe();
         // WAIT covers the last write of this connection and all writes before it.
@@ -137,7 +137,7 @@ impl Server {
         let (replicas,): (u64,) =
             wait.query_async(&mut connection).await.map_err(|error| wait_failed(&error))?;
         if replicas == 0 {
-            return Err(ChaosError::NotHappened("that a replica has all", PATIENCE));
+            return Err(ChaosError::WaitTimedOut("that a replica has all", WAIT_TIMEOUT));
         }
         Ok(())
     }
@@ -145,21 +145,21 @@ impl Server {
     /// Returns the number of commands that the server has executed since its start and that have a
     /// name beginning with one of `names`.
     pub(crate) async fn ran(&self, names: &[&str]) -> Result<u64, ChaosError> {
-        let stats: String = self.ask(&["INFO", "commandstats"]).await?;
+        let stats: String = self.query(&["INFO", "commandstats"]).await?;
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
     }
 
-    /// Returns the number after `words` in a section of `INFO`, or 0 if the section does not
-    /// contain `words`.
-    pub(crate) async fn tells(&self, section: &str, words: &str) -> Result<u64, ChaosError> {
-        let told: String = self.ask(&["INFO", section]).await?;
-        Ok(told.lines().find_map(|line| number(line.strip_prefix(words)?)).unwrap_or_default())
+    /// Returns the number after `args` in a section of `INFO`, or 0 if the section does not
+    /// contain `args`.
+    pub(crate) async fn info_field(&self, section: &str, args: &str) -> Result<u64, ChaosError> {
+        let text: String = self.query(&["INFO", section]).await?;
+        Ok(text.lines().find_map(|line| number(line.strip_prefix(args)?)).unwrap_or_default())
     }
 
     async fn is_ready(&mut self) -> bool {
-        let begun = tokio::time::Instant::now();
-        while begun.elapsed() < READY_WITHIN && self.process.runs() {
-            if self.tell(&["PING"]).await.is_ok() {
+        let started = tokio::time::Instant::now();
+        while started.elapsed() < READY_WITHIN && self.process.runs() {
+            if self.send(&["PING"]).await.is_ok() {
                 // If another process took the port, the process of this server has ended or will
                 // end at once.
                 return self.process.runs();
@@ -172,8 +172,8 @@ impl Server {
 
 async fn connect(port: u16) -> redis::RedisResult<MultiplexedConnection> {
     let config = AsyncConnectionConfig::new()
-        .set_connection_timeout(Some(PATIENCE))
-        .set_response_timeout(Some(PATIENCE));
+        .set_connection_timeout(Some(WAIT_TIMEOUT))
+        .set_response_timeout(Some(WAIT_TIMEOUT));
     let client = Client::open(format!("redis://127.0.0.1:{port}"))?;
     client.get_multiplexed_async_connection_with_config(&config).await
 }
@@ -184,22 +184,22 @@ pub(crate) fn free_port() -> Result<u16, ChaosError> {
     Ok(listener.local_addr().map_err(ChaosError::Port)?.port())
 }
 
-fn words(port: u16, module: Option<&Path>, more: &[&str]) -> Vec<String> {
+fn args(port: u16, module: Option<&Path>, more: &[&str]) -> Vec<String> {
     let port = port.to_string();
     let module = module.map(|path| ["--loadmodule".to_owned(), path.display().to_string()]);
     // A replica syncs at once, and the server saves nothing by default.
     let own = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
     let quick = ["--repl-diskless-sync-delay", "0"];
-    let words = own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned());
-    words.chain(module.into_iter().flatten()).collect()
+    let args = own.iter().chain(&quick).chain(more).map(|word| (*word).to_owned());
+    args.chain(module.into_iter().flatten()).collect()
 }
 
 /// Returns the number of calls in a `line` of `INFO commandstats`. Returns `None` if the name of
 /// the line's command begins with none of `names`.
 fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
-    let (command, told) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
+    let (command, text) = line.strip_prefix("cmdstat_")?.split_once(":calls=")?;
     let counts = names.iter().any(|name| command.starts_with(name));
-    counts.then(|| told.split(',').next()?.parse().ok()).flatten()
+    counts.then(|| text.split(',').next()?.parse().ok()).flatten()
 }
 
 /// Returns the number at the start of a text.

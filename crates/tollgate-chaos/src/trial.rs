@@ -89,28 +89,28 @@ impl<'s, N: Nodes> Trial<'s, N> {
 
     /// Returns a figure: the number of decisions that nodes made without the store since `before`.
     /// If the number is lower than `per_mille` in 1,000 decisions, the fault had no effect.
-    pub(crate) fn alone_since(&self, before: Decided, per_mille: u64) -> Figure {
+    pub(crate) fn fallback_since(&self, before: Decided, per_mille: u64) -> Figure {
         let now = self.load.decided();
-        let (alone, all) = (now.alone - before.alone, now.all - before.all);
-        Figure::share_seen("decisions by nodes alone", alone, all, per_mille)
+        let (fallback, all) = (now.fallback - before.fallback, now.all - before.all);
+        Figure::share_seen("decisions by nodes alone", fallback, all, per_mille)
     }
 
     /// Returns the figure `what`: the number of decisions that nodes made without the store since
     /// `before`. The bound of the figure is `per_mille` in 1,000 decisions. A quick run checks the
     /// figure only if the bound is zero, because other values depend on the machine.
-    pub(crate) fn alone_at_most(
+    pub(crate) fn fallback_at_most(
         &self,
         what: &'static str,
         before: Decided,
         per_mille: u64,
     ) -> Figure {
         let now = self.load.decided();
-        let (alone, all) = (now.alone - before.alone, now.all - before.all);
+        let (fallback, all) = (now.fallback - before.fallback, now.all - before.all);
         let figure = match self.site.length() {
             Length::Quick if per_mille > 0 => Figure::context,
             _ => Figure::at_most,
         };
-        figure(what, alone, all * per_mille / 1_000)
+        figure(what, fallback, all * per_mille / 1_000)
     }
 
     /// Returns the number of calls so far, which marks a point in the history.
@@ -126,38 +126,34 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 
     /// Waits until nodes have made more than `before` decisions without the store.
-    pub(crate) async fn stands_in(&self, before: u64) -> Result<(), ChaosError> {
-        until("that a node decides alone", async || Ok(self.load.alone() > before)).await
+    pub(crate) async fn falls_back(&self, before: u64) -> Result<(), ChaosError> {
+        until("that a node decides alone", async || Ok(self.load.fallback() > before)).await
     }
 
     /// Runs the last phase of the scenario, stops the callers, and checks the history.
-    pub(crate) async fn end(self, told: ScenarioReport) -> Finding {
+    pub(crate) async fn end(self, report: ScenarioReport) -> Finding {
         self.part().await;
         let Self { site, nodes, load } = self;
         let tally = load.end().await;
         let history = nodes.recorder().history();
         // If no node ever decided without the store, nodes admitted nothing without the store.
-        let alone = match tally.alone.load(Ordering::Relaxed) {
+        let fallback = match tally.fallback.load(Ordering::Relaxed) {
             0 => 0,
-            1.. => nodes.admitted_alone_at_most(),
+            1.. => nodes.max_fallback_units(),
         };
-        let allowance = Allowance {
-            lost: told.lost,
-            fallback: alone,
-            charged_later: true,
-            ..Allowance::default()
-        };
-        let (judged, held_back) = judge(&history, allowance, told.held_back);
+        let allowance =
+            Allowance { lost: report.lost, fallback, charged_later: true, ..Allowance::default() };
+        let (checked, held_back) = check_history(&history, allowance, report.held_back);
         let excess = Excess::of(&history);
-        let bound = told.lost.min(HOUR_QUOTA) + alone + told.losses * HOUR_QUOTA;
-        let mut figures = told.figures;
-        figures.extend(common(&judged, &tally, excess, bound));
-        if told.held_back > 0 {
+        let bound = report.lost.min(HOUR_QUOTA) + fallback + report.losses * HOUR_QUOTA;
+        let mut figures = report.figures;
+        figures.extend(common(&checked, &tally, excess, bound));
+        if report.held_back > 0 {
             let what = "units that a move or a failover held back";
-            figures.push(Figure::at_most(what, held_back, told.held_back));
+            figures.push(Figure::at_most(what, held_back, report.held_back));
         }
         figures.push(slowest(&tally, &*nodes, site.length()));
-        Finding { did: told.did, figures, judged }
+        Finding { did: report.did, figures, checked }
     }
 }
 
@@ -165,7 +161,7 @@ impl<'s, N: Nodes> Trial<'s, N> {
 /// tolerates some units that a rebalance or a failover withheld from a client. The number of
 /// tolerated units is the smallest with which the check passes, at most `most`. Returns the report
 /// and the number of tolerated units.
-fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
+fn check_history(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {
         return (strict, 0);
@@ -174,14 +170,14 @@ fn judge(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     // these units as used.
     let held = max_held_units(CALLERS as u64, Cost::ONE);
     let granting = |unrefunded| history.check(Allowance { held, unrefunded, ..allowance });
-    let mut judged = (0..=most).map(|units| (granting(units), units));
-    judged.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
+    let mut checked = (0..=most).map(|units| (granting(units), units));
+    checked.find(|(report, _)| report.is_sound()).unwrap_or((strict, 0))
 }
 
 /// Returns the figures that are checked in every scenario.
-fn common(judged: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure; 5] {
+fn common(checked: &Report, tally: &Tally, excess: Excess, bound: u64) -> [Figure; 5] {
     let broken = |rules: &[Rule]| {
-        judged.violations.iter().filter(|violation| rules.contains(&violation.rule)).count() as u64
+        checked.violations.iter().filter(|violation| rules.contains(&violation.rule)).count() as u64
     };
     let unanswered = tally.unanswered.load(Ordering::Relaxed);
     [

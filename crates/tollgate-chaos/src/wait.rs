@@ -9,20 +9,20 @@ use super::error::ChaosError;
 /// The longest time to wait for an event. Any expected event takes less time, even on a busy
 /// machine. The slowest event is a retried failover: sentinels wait half a minute before they
 /// retry.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(60);
 /// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Waits until `condition` is true, for at most [`PATIENCE`]. `what` describes the event in the
+/// Waits until `condition` is true, for at most [`WAIT_TIMEOUT`]. `what` describes the event in the
 /// error message, for example "that a replica …".
 pub(crate) async fn until(
     what: &'static str,
     condition: impl AsyncFn() -> Result<bool, ChaosError>,
 ) -> Result<(), ChaosError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition().await? {
-        if begun.elapsed() > PATIENCE {
-            return Err(ChaosError::NotHappened(what, PATIENCE));
+        if started.elapsed() > WAIT_TIMEOUT {
+            return Err(ChaosError::WaitTimedOut(what, WAIT_TIMEOUT));
         }
         sleep(PAUSE).await;
     }

@@ -41,10 +41,10 @@ impl State {
                 || assess_operation(cell, charge.limit, charge.operation, now).admission
                     == Admission::Now
         });
-        charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
+        charges.iter().map(|charge| self.execute(now, charge, admitted)).collect()
     }
 
-    fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
+    fn execute(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
         let key = key(charge);
         if self.is_repeated(now, charge) {
             return assess(self.cells.get(&key), charge.limit, Cost::PEEK, now);

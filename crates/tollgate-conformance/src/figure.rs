@@ -35,18 +35,18 @@ pub struct Figure {
 /// test proves nothing.
 #[track_caller]
 pub fn assert_held(figures: &[Figure]) {
-    let told: Vec<_> = figures.iter().map(ToString::to_string).collect();
-    let told = told.join("; ");
+    let texts: Vec<_> = figures.iter().map(ToString::to_string).collect();
+    let texts = texts.join("; ");
     let current = thread::current();
-    println!("{}: {told}", current.name().unwrap_or("a test"));
+    println!("{}: {texts}", current.name().unwrap_or("a test"));
     let has = |kind: fn(&Bound) -> bool| figures.iter().any(|figure| kind(&figure.bound));
     assert!(
         has(|bound| matches!(bound, Bound::FaultSeen(_))),
-        "no figure shows that the fault occurred: {told}"
+        "no figure shows that the fault occurred: {texts}"
     );
-    assert!(has(|bound| matches!(bound, Bound::AtMost(_))), "no figure has a bound: {told}");
+    assert!(has(|bound| matches!(bound, Bound::AtMost(_))), "no figure has a bound: {texts}");
     for figure in figures {
-        assert!(figure.holds(), "{figure} does not hold: {told}");
+        assert!(figure.holds(), "{figure} does not hold: {texts}");
     }
 }
 

@@ -196,8 +196,8 @@ fn series<T>(bytes: &[u8], make: impl Fn(u64, u64) -> T) -> Option<Vec<T>> {
     SeriesSum::of(bytes)?;
     let (records, _) = bytes.as_chunks::<PAIR_BYTES>();
     let make = |record: &[u8; PAIR_BYTES]| {
-        let [place, units] = pair(record);
-        make(place, units)
+        let [position, units] = pair(record);
+        make(position, units)
     };
     Some(records.iter().map(make).collect())
 }
@@ -222,9 +222,9 @@ impl SeriesSum {
         let ([oldest, _], [newest, _]) = (pair(records.first()?), pair(records.last()?));
         let (mut is_valid, mut least, mut used, mut sum) = (true, 0, 1, 0_u64);
         for record in records {
-            let [place, units] = pair(record);
-            is_valid &= (place >= least) & (used > 0) & ((place | units) <= MAX_EXACT);
-            (least, used) = (place + 1, units);
+            let [position, units] = pair(record);
+            is_valid &= (position >= least) & (used > 0) & ((position | units) <= MAX_EXACT);
+            (least, used) = (position + 1, units);
             sum = sum.saturating_add(units);
         }
         is_valid.then_some(Self { oldest, newest, units: sum })
@@ -275,8 +275,8 @@ fn permits(bytes: &[u8]) -> Option<Cell> {
 /// over, or if there are no records or more than [`MAX_RECORDS`].
 fn records(bytes: &[u8], size: usize) -> Option<impl ExactSizeIterator<Item = &[u8]>> {
     let count = bytes.len() / size;
-    let is_whole = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);
-    is_whole.then(|| bytes.chunks_exact(size))
+    let is_complete = bytes.len() == count * size && (1..=MAX_RECORDS).contains(&count);
+    is_complete.then(|| bytes.chunks_exact(size))
 }
 
 #[cfg(test)]
@@ -322,9 +322,9 @@ mod tests {
                 assert!(!is_shorter || has_records, "{cell:?} cut at {length}");
             }
             assert_eq!(Cell::from_bytes(&[&bytes[..], b"\0"].concat()), None);
-            for place in 0..bytes.len() {
+            for position in 0..bytes.len() {
                 let mut altered = bytes.clone();
-                altered[place] = !altered[place];
+                altered[position] = !altered[position];
                 let _ = Cell::from_bytes(&altered);
             }
         }

@@ -205,14 +205,14 @@ pub fn charge_plain(
     cost: Cost,
     now: Timestamp,
 ) -> Option<(Reading, Plain)> {
-    let take = ChargeStep::new(limit, cost, ChargeId::default(), now);
+    let charge_step = ChargeStep::new(limit, cost, ChargeId::default(), now);
     match (limit.algorithm(), state) {
         (Algorithm::FixedWindow(step), Plain::FixedWindow(state)) => {
-            let (reading, next) = take.charge_alone(step, state);
+            let (reading, next) = charge_step.charge_alone(step, state);
             Some((reading, Plain::FixedWindow(next)))
         }
         (Algorithm::TokenBucket(step), Plain::TokenBucket(state)) => {
-            let (reading, next) = take.charge_alone(step, state);
+            let (reading, next) = charge_step.charge_alone(step, state);
             Some((reading, Plain::TokenBucket(next)))
         }
         _ => None,
@@ -237,12 +237,12 @@ fn execute(
     admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
     let (cost, id) = operation.as_charge().unwrap_or_default();
-    let take = ChargeStep::new(limit, cost, id, now);
+    let charge_step = ChargeStep::new(limit, cost, id, now);
     match operation {
         Operation::Reserve { until, .. } if !has_permits(limit) => {
-            reservations::reserve(cell, limit, (take, until), admits)
+            reservations::reserve(cell, limit, (charge_step, until), admits)
         }
-        _ => charge(cell, limit, take, admits),
+        _ => charge(cell, limit, charge_step, admits),
     }
 }
 
@@ -251,12 +251,14 @@ fn execute(
 fn charge(
     cell: Option<Cell>,
     limit: &Limit,
-    take: ChargeStep,
+    charge_step: ChargeStep,
     admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
     match cell {
-        Some(Cell::Reserved(reserved)) => reservations::take(reserved, limit, take, admits),
-        cell => charge_state(cell, limit, take, admits),
+        Some(Cell::Reserved(reserved)) => {
+            reservations::charge_reserved(reserved, limit, charge_step, admits)
+        }
+        cell => charge_state(cell, limit, charge_step, admits),
     }
 }
 
@@ -264,12 +266,12 @@ fn charge(
 fn charge_state(
     mut cell: Option<Cell>,
     limit: &Limit,
-    take: ChargeStep,
+    charge_step: ChargeStep,
     admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
     let of_another_kind = cell.take_if(|cell| !cell.is_of(limit));
     let (reading, next) = with_step!(limit, cell, |step, state, wrap| {
-        let (reading, next) = take.charge(step, state, admits);
+        let (reading, next) = charge_step.charge(step, state, admits);
         (reading, next.map(wrap))
     });
     match of_another_kind {
@@ -302,7 +304,7 @@ impl ChargeStep {
         if cost == Cost::PEEK {
             return (step.read(Some(&state), cost, at), state);
         }
-        match step.take_if_fits(&state, cost, at) {
+        match step.charge_if_fits(&state, cost, at) {
             Ok((next, after)) => (Reading { admission: Admission::Now, ..after }, next),
             Err(before) if refusals == Refusals::Free => (before, state),
             Err(_) => {
@@ -329,7 +331,7 @@ impl ChargeStep {
         }
         // State from too far in the future is treated as missing.
         let state = state.filter(|_| before.found != StoredState::Discarded);
-        let state = step.take(state, cost, id, at);
+        let state = step.charge(state, cost, id, at);
         let after = step.read_after(&before, &state, cost, at);
         // A refused charge that fitted on this limit was refused by another limit.
         let fits = admitted || before.admission == Admission::Now;

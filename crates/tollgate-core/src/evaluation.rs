@@ -88,16 +88,16 @@ impl LimitStatus {
             return self;
         }
         let operation = Operation::Charge { cost: self.cost, id: ChargeId::default() };
-        let alone = decide(None, &self.limit, operation, at).0.full_reset_at;
+        let fresh = decide(None, &self.limit, operation, at).0.full_reset_at;
         // If nothing is used, the window is not open yet or was refunded completely.
         let is_over = self.used == 0 || self.resets_at <= at;
         let used_before = if is_over { 0 } else { self.used };
         let charged = |moment: Timestamp| match self.limit.algorithm() {
-            _ if is_over => alone,
+            _ if is_over => fresh,
             Algorithm::FixedWindow(_) => moment,
             // On a token bucket, the times to refill the tokens of successive charges add up.
-            Algorithm::TokenBucket(_) => moment.after(alone.since(at)),
-            _ => moment.max(alone),
+            Algorithm::TokenBucket(_) => moment.after(fresh.since(at)),
+            _ => moment.max(fresh),
         };
         (self.resets_at, self.full_reset_at) =
             (charged(self.resets_at), charged(self.full_reset_at));

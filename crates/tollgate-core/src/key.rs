@@ -378,10 +378,10 @@ mod tests {
     fn a_pair_encodes_the_same_wherever_it_stands() {
         let (user, route) = (("user", Value::Clear(b"4,2")), ("route", Value::Absent));
         let token = ("token", Value::Secret(b"t"));
-        let alone = |pair| Subject::new([pair], &Length).as_bytes().to_vec();
+        let single = |pair| Subject::new([pair], &Length).as_bytes().to_vec();
         let all = Subject::new([user, route, token], &Length);
         let encodings: Vec<_> = all.encodings().collect();
-        let expected = [user, route, token].map(|pair| (pair.0, alone(pair)));
+        let expected = [user, route, token].map(|pair| (pair.0, single(pair)));
         assert_eq!(encodings.len(), 3);
         assert!(encodings.iter().zip(&expected).all(|(is, should)| *is == (should.0, &should.1)));
         assert_eq!(Subject::default().encodings().count(), 0);

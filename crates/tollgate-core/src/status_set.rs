@@ -19,7 +19,7 @@ impl StatusSet {
     #[must_use]
     pub fn with(mut self, first: u16, last: u16) -> Self {
         for status in first.max(STATUSES.0)..=last.min(STATUSES.1) {
-            let (word, bit) = place(status);
+            let (word, bit) = bit_position(status);
             self.0[word] |= bit;
         }
         self
@@ -28,7 +28,7 @@ impl StatusSet {
     /// Returns whether the set contains `status`.
     #[must_use]
     pub fn contains(&self, status: u16) -> bool {
-        let (word, bit) = place(status);
+        let (word, bit) = bit_position(status);
         (STATUSES.0..=STATUSES.1).contains(&status) && self.0[word] & bit != 0
     }
 
@@ -66,7 +66,7 @@ impl StatusSet {
 
 /// Returns the index of the word that contains the bit of `status`, and a word in which only this
 /// bit is set.
-fn place(status: u16) -> (usize, u64) {
+fn bit_position(status: u16) -> (usize, u64) {
     let index = usize::from(status.saturating_sub(STATUSES.0)).min(64 * StatusSet::WORDS - 1);
     (index / 64, 1 << (index % 64))
 }

@@ -30,7 +30,7 @@ pub struct Conversation {
     is_upgraded: AtomicBool,
     activity: Mutex<Activity>,
     close_reason: OnceLock<CloseReason>,
-    close_asked: Notify,
+    close_requested: Notify,
 }
 
 /// The refusal of an invalid request, which the reader has replaced by a valid request of its own.
@@ -84,7 +84,7 @@ impl Conversation {
                 is_leaving: false,
             }),
             close_reason: OnceLock::new(),
-            close_asked: Notify::new(),
+            close_requested: Notify::new(),
         }
     }
 
@@ -145,10 +145,10 @@ impl Conversation {
     }
 
     /// Asks the connection to close when no request is in flight.
-    pub fn ask_to_close(&self, reason: CloseReason) {
+    pub fn request_close(&self, reason: CloseReason) {
         self.leave();
         self.note_close(reason);
-        self.close_asked.notify_one();
+        self.close_requested.notify_one();
     }
 
     /// Records that the connection is closing or no longer uses HTTP, so it cannot be evicted.
@@ -157,8 +157,8 @@ impl Conversation {
     }
 
     /// Waits until the connection is asked to close.
-    pub async fn close_asked(&self) {
-        self.close_asked.notified().await;
+    pub async fn close_requested(&self) {
+        self.close_requested.notified().await;
     }
 
     /// Records the reason why the connection closes. Later reasons are ignored.
@@ -209,7 +209,7 @@ impl Evictable for Conversation {
     }
 
     fn evict(&self, _since: Instant) {
-        self.ask_to_close(CloseReason::Evicted);
+        self.request_close(CloseReason::Evicted);
     }
 }
 

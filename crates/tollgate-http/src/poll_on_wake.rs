@@ -125,12 +125,12 @@ mod tests {
     async fn it_wakes_its_task_every_time_that_it_rings() {
         const RINGS: usize = 3;
         let (sender, mut receiver) = mpsc::channel::<()>(1);
-        let mut heard = 0;
+        let mut woken = 0;
         let counted = poll_fn(|cx| {
             while let Poll::Ready(Some(())) = receiver.poll_recv(cx) {
-                heard += 1;
+                woken += 1;
             }
-            if heard == RINGS { Poll::Ready(()) } else { Poll::Pending }
+            if woken == RINGS { Poll::Ready(()) } else { Poll::Pending }
         });
         let seldom = pin!(PollOnWake::new(counted));
         tokio::spawn(async move {

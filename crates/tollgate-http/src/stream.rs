@@ -84,7 +84,7 @@ impl Stream {
 }
 
 /// Calls a method of the stream's transport.
-macro_rules! carried {
+macro_rules! delegate {
     ($self:expr, $stream:ident => $call:expr) => {
         match $self.get_mut() {
             Stream::Tcp($stream) => $call,
@@ -101,7 +101,7 @@ impl AsyncRead for Stream {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        carried!(self, stream => Pin::new(stream).poll_read(cx, buffer))
+        delegate!(self, stream => Pin::new(stream).poll_read(cx, buffer))
     }
 }
 
@@ -111,7 +111,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        carried!(self, stream => Pin::new(stream).poll_write(cx, bytes))
+        delegate!(self, stream => Pin::new(stream).poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -119,7 +119,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        carried!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices))
+        delegate!(self, stream => Pin::new(stream).poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -127,10 +127,10 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        carried!(self, stream => Pin::new(stream).poll_flush(cx))
+        delegate!(self, stream => Pin::new(stream).poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        carried!(self, stream => Pin::new(stream).poll_shutdown(cx))
+        delegate!(self, stream => Pin::new(stream).poll_shutdown(cx))
     }
 }

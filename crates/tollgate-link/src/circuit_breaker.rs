@@ -27,7 +27,7 @@ pub enum CircuitState {
 pub struct CircuitBreaker {
     circuit_state: AtomicU8,
     /// The number of consecutive missed deadlines. An answer resets the number to 0.
-    missed: AtomicU32,
+    misses: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
     /// The generation of the connection that closed the circuit last. Each new connection of a link
@@ -63,7 +63,7 @@ impl CircuitBreaker {
     pub fn new(allowed: u32) -> Self {
         Self {
             circuit_state: AtomicU8::new(CircuitState::Seeking as u8),
-            missed: AtomicU32::new(0),
+            misses: AtomicU32::new(0),
             allowed: allowed.max(1),
             opened: AtomicU64::new(0),
             generation: AtomicU64::new(0),
@@ -86,8 +86,8 @@ impl CircuitBreaker {
         self.answers.fetch_add(1, Ordering::Relaxed);
         // The value is read before it is written, because reading a shared cache line that does not
         // change is fast.
-        if self.missed.load(Ordering::Relaxed) != 0 {
-            self.missed.store(0, Ordering::Relaxed);
+        if self.misses.load(Ordering::Relaxed) != 0 {
+            self.misses.store(0, Ordering::Relaxed);
         }
     }
 
@@ -101,14 +101,14 @@ impl CircuitBreaker {
     /// Records that a decision missed its deadline. `submitted` is the server's progress when the
     /// decision was submitted. Returns true if the circuit opened because of this decision.
     #[must_use]
-    pub fn missed(&self, submitted: Progress) -> bool {
+    pub fn record_miss(&self, submitted: Progress) -> bool {
         // A miss does not count if the decision waited for an earlier connection, or if the server
         // answered other calls while the decision waited.
         if submitted != self.progress() || self.circuit_state() != CircuitState::Closed {
             return false;
         }
-        let missed = self.missed.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        missed >= self.allowed && self.open()
+        let misses = self.misses.fetch_add(1, Ordering::Relaxed).saturating_add(1);
+        misses >= self.allowed && self.open()
     }
 
     /// Opens the circuit. Returns true if the circuit was not open before.
@@ -123,14 +123,14 @@ impl CircuitBreaker {
 
     /// Records that the connection is lost and that the link tries to open a new connection.
     pub fn seek(&self) {
-        self.missed.store(0, Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
     }
 
     /// Closes the circuit after a successful probe, which opened the connection `generation`.
     pub fn close(&self, generation: u64) {
         self.generation.store(generation, Ordering::Release);
-        self.missed.store(0, Ordering::Relaxed);
+        self.misses.store(0, Ordering::Relaxed);
         self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
     }
 
@@ -154,15 +154,15 @@ mod tests {
     fn only_misses_in_a_row_open_it() {
         let circuit = CircuitBreaker::new(3);
         circuit.close(7);
-        assert!(!circuit.missed(of(&circuit, 7)));
-        assert!(!circuit.missed(of(&circuit, 7)));
+        assert!(!circuit.record_miss(of(&circuit, 7)));
+        assert!(!circuit.record_miss(of(&circuit, 7)));
         circuit.answered();
-        assert!(!circuit.missed(of(&circuit, 7)));
-        assert!(!circuit.missed(of(&circuit, 7)));
+        assert!(!circuit.record_miss(of(&circuit, 7)));
+        assert!(!circuit.record_miss(of(&circuit, 7)));
         assert_eq!(circuit.circuit_state(), CircuitState::Closed);
-        assert!(circuit.missed(of(&circuit, 7)), "the third in a row opens it");
+        assert!(circuit.record_miss(of(&circuit, 7)), "the third in a row opens it");
         assert_eq!(circuit.circuit_state(), CircuitState::Open);
-        assert!(!circuit.missed(of(&circuit, 7)), "it opens once");
+        assert!(!circuit.record_miss(of(&circuit, 7)), "it opens once");
         assert_eq!(circuit.opened(), 1);
     }
 
@@ -173,10 +173,10 @@ mod tests {
         let waiting = circuit.progress();
         circuit.answered();
         for _ in 0..9 {
-            assert!(!circuit.missed(waiting));
+            assert!(!circuit.record_miss(waiting));
         }
-        assert!(!circuit.missed(circuit.progress()));
-        assert!(circuit.missed(circuit.progress()), "nobody was answered");
+        assert!(!circuit.record_miss(circuit.progress()));
+        assert!(circuit.record_miss(circuit.progress()), "nobody was answered");
     }
 
     #[test]
@@ -184,8 +184,11 @@ mod tests {
         let circuit = CircuitBreaker::new(1);
         assert_eq!(circuit.circuit_state(), CircuitState::Seeking);
         circuit.close(7);
-        assert!(!circuit.missed(of(&circuit, 6)), "what another connection missed does not count");
-        assert!(circuit.missed(of(&circuit, 7)));
+        assert!(
+            !circuit.record_miss(of(&circuit, 6)),
+            "what another connection missed does not count"
+        );
+        assert!(circuit.record_miss(of(&circuit, 7)));
         circuit.answered();
         assert_eq!(circuit.circuit_state(), CircuitState::Open);
         circuit.close(7);

@@ -46,18 +46,18 @@ impl Health {
     /// used because of `fault`.
     pub fn report(&self, generation: u64, fault: Fault) {
         self.faults.send_if_modified(|report| {
-            let news = report.is_none_or(|known| known.generation < generation);
-            if news {
+            let is_new = report.is_none_or(|known| known.generation < generation);
+            if is_new {
                 *report = Some(FaultReport { generation, fault });
             }
-            news
+            is_new
         });
     }
 
     /// Reports that a call missed its deadline. `submitted` is the server's progress when the
     /// call was submitted.
-    pub fn missed(&self, submitted: Progress) {
-        if self.circuit.missed(submitted) {
+    pub fn record_miss(&self, submitted: Progress) {
+        if self.circuit.record_miss(submitted) {
             self.report(submitted.generation(), Fault::Unresponsive);
         }
     }

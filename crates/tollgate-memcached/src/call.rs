@@ -37,7 +37,7 @@ pub(crate) async fn execute(
         deadline,
         decision: if admission { Decision::Admitted } else { Decision::Refused },
         readings: vec![None; jobs.len()],
-        taken: vec![false; jobs.len()],
+        charged: vec![false; jobs.len()],
     };
     let mut seen: Vec<_> = seen.into_iter().map(Some).collect();
     let mut order: Vec<usize> = (0..jobs.len()).collect();
@@ -45,7 +45,7 @@ pub(crate) async fn execute(
     for index in order {
         let Some(seen) = seen[index].take() else { continue };
         if let Err(error) = call.settle(index, seen).await {
-            call.refund_taken(Counted::Refund).await;
+            call.refund_charged(Counted::Refund).await;
             return Err(error);
         }
     }
@@ -61,7 +61,7 @@ struct Call<'c> {
     /// The readings of the jobs. `None` for a job that is not done yet.
     readings: Vec<Option<Reading>>,
     /// Whether each job charged units that are not refunded yet.
-    taken: Vec<bool>,
+    charged: Vec<bool>,
 }
 
 /// Whether a call that was not admitted keeps its charges on limits that count refused requests.
@@ -78,7 +78,7 @@ impl Call<'_> {
         let (steps, job) = (self.steps, &self.jobs[index]);
         let is_guarded = job.guard(self.now).is_some();
         let reading = if is_guarded && !steps.remember(job, self.now, self.deadline).await? {
-            job.look(&seen.view, self.now)
+            job.peek(&seen.view, self.now)
         } else {
             let done = self.settle_once(index, seen).await;
             if is_guarded && done.as_ref().is_err_and(MemcachedError::proves_nothing_changed) {
@@ -101,12 +101,12 @@ impl Call<'_> {
         let job = &self.jobs[index];
         match self.steps.settle(job, seen, self.decision, self.now, self.deadline).await? {
             StepOutcome::Done(reading) => {
-                self.taken[index] = true;
+                self.charged[index] = true;
                 Ok(reading)
             }
             StepOutcome::NoRoom(seen) => {
                 self.decision = Decision::Refused;
-                self.refund_taken(Counted::Keep).await;
+                self.refund_charged(Counted::Keep).await;
                 self.refuse(index, seen).await
             }
         }
@@ -122,7 +122,7 @@ impl Call<'_> {
         let had_room = job.fits(&seen.view, self.now);
         let settled =
             self.steps.settle(job, seen, Decision::Refused, self.now, self.deadline).await?;
-        self.taken[index] = job.counts_refusals();
+        self.charged[index] = job.counts_refusals();
         match settled {
             StepOutcome::Done(reading) if had_room || reading.admission != Admission::Now => {
                 Ok(reading)
@@ -133,19 +133,21 @@ impl Call<'_> {
 
     /// Refunds the charges that this call has made so far, each at most once, and updates their
     /// readings. `counted` states whether charges on limits that count refused requests stay.
-    async fn refund_taken(&mut self, counted: Counted) {
+    async fn refund_charged(&mut self, counted: Counted) {
         let deadline = Instant::now() + UNDO_WITHIN;
-        for ((job, place), taken) in self.jobs.iter().zip(&mut self.readings).zip(&mut self.taken) {
-            let Some(reading) = place.as_mut().filter(|_| *taken) else { continue };
+        for ((job, slot), charged) in
+            self.jobs.iter().zip(&mut self.readings).zip(&mut self.charged)
+        {
+            let Some(reading) = slot.as_mut().filter(|_| *charged) else { continue };
             if job.counts_refusals() && counted == Counted::Keep {
                 continue;
             }
             // The flag is cleared before the refund, whatever the result of the refund. A second
             // refund would return units that other requests were charged for.
-            *taken = false;
+            *charged = false;
             let Some(undo) = job.undone(reading) else { continue };
             match undone(self.steps, &undo, self.now, deadline).await {
-                Ok(seen) => *reading = job.look(&seen.view, self.now),
+                Ok(seen) => *reading = job.peek(&seen.view, self.now),
                 Err(_) => {
                     self.steps.counters.unrefunded.fetch_add(1, Ordering::Relaxed);
                 }

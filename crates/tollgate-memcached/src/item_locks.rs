@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, MutexGuard};
 
 /// The number of locks. Calls on different items that share a lock wait for each other. The wait
 /// takes time but is otherwise harmless.
-const PLACES: usize = 1_024;
+const LOCKS: usize = 1_024;
 
 /// A hasher without random keys, so two runs of a simulation select the same locks.
 #[cfg(feature = "simulation")]
@@ -20,16 +20,13 @@ type PlaceHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 /// The locks serialize the callers of one node. Between nodes, compare-and-swap decides.
 #[derive(Debug)]
 pub(crate) struct ItemLocks {
-    places: Box<[Mutex<()>]>,
+    locks: Box<[Mutex<()>]>,
     hasher: PlaceHasher,
 }
 
 impl Default for ItemLocks {
     fn default() -> Self {
-        Self {
-            places: (0..PLACES).map(|_| Mutex::new(())).collect(),
-            hasher: PlaceHasher::default(),
-        }
+        Self { locks: (0..LOCKS).map(|_| Mutex::new(())).collect(), hasher: PlaceHasher::default() }
     }
 }
 
@@ -40,13 +37,13 @@ impl ItemLocks {
         &self,
         names: impl Iterator<Item = &'n [u8]>,
     ) -> Vec<MutexGuard<'_, ()>> {
-        let mut places: Vec<_> =
-            names.map(|name| self.hasher.hash_one(name) as usize % PLACES).collect();
-        places.sort_unstable();
-        places.dedup();
-        let mut locks = Vec::with_capacity(places.len());
-        for place in places {
-            locks.push(self.places[place].lock().await);
+        let mut indexes: Vec<_> =
+            names.map(|name| self.hasher.hash_one(name) as usize % LOCKS).collect();
+        indexes.sort_unstable();
+        indexes.dedup();
+        let mut locks = Vec::with_capacity(indexes.len());
+        for place in indexes {
+            locks.push(self.locks[place].lock().await);
         }
         locks
     }

@@ -43,9 +43,9 @@ impl Job {
         Self { limit: charge.limit.clone(), names, operation: charge.operation }
     }
 
-    /// Creates a job that only reads the state of the limit and subject in `place`.
-    pub(crate) fn at(keys: &Keys, layout: Layout, place: &CellKey<'_>) -> Self {
-        let CellKey { limit, subject } = *place;
+    /// Creates a job that only reads the state of the limit and subject in `cell_key`.
+    pub(crate) fn at(keys: &Keys, layout: Layout, cell_key: &CellKey<'_>) -> Self {
+        let CellKey { limit, subject } = *cell_key;
         Self::new(
             keys,
             layout,
@@ -76,12 +76,12 @@ impl Job {
             (Some(_), Decision::Refused) => charge_refused(cell, &self.limit, self.operation, now),
             _ => decide(cell, &self.limit, self.operation, now),
         };
-        (told(view, reading), next)
+        (mark_discarded(view, reading), next)
     }
 
     /// Returns the reading of the job on the state that was read, and does not change the state.
-    pub(crate) fn look(&self, view: &View, now: Timestamp) -> Reading {
-        told(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
+    pub(crate) fn peek(&self, view: &View, now: Timestamp) -> Reading {
+        mark_discarded(view, assess_operation(view.cell.as_ref(), &self.limit, self.operation, now))
     }
 
     /// Returns a job that refunds this job's charge in the window or block of `reading`. Returns
@@ -113,6 +113,6 @@ impl Job {
     }
 }
 
-fn told(view: &View, reading: Reading) -> Reading {
-    if view.is_junk { Reading { found: StoredState::Discarded, ..reading } } else { reading }
+fn mark_discarded(view: &View, reading: Reading) -> Reading {
+    if view.is_invalid { Reading { found: StoredState::Discarded, ..reading } } else { reading }
 }

@@ -14,7 +14,7 @@ const PREFIX: &str = "tg1";
 
 /// The characters, in addition to letters and digits, that are not escaped in clear-text subjects.
 /// Colons are escaped because they separate the fields of a name.
-const KEPT: &[u8] = b"._-/@";
+const UNESCAPED: &[u8] = b"._-/@";
 
 /// The suffix that turns the name of a window's count into the name of its reset item.
 const RESET: &str = ":reset_at";
@@ -67,7 +67,7 @@ impl Keys {
         if self.revealed.contains(limit_name) {
             // A hashed subject never begins with `=`.
             name.push('=');
-            push_subject(&mut name, subject, KEPT);
+            push_subject(&mut name, subject, UNESCAPED);
         }
         if name.len() == subject_from || name.len() > LONGEST {
             name.truncate(subject_from);

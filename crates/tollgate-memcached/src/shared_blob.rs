@@ -64,7 +64,7 @@ impl Memcached {
         };
         // The command uses the connection on which the token was read, because the token is not
         // valid on other connections.
-        match connection.ask(&command, deadline).await {
+        match connection.call(&command, deadline).await {
             Ok(Reply::Done) => Ok(CasOutcome::Stored),
             Ok(Reply::Conflict | Reply::Missing) | Err(CallError::Closed) => Ok(CasOutcome::Stale),
             Ok(other) => Err(unexpected(&other)),
@@ -97,7 +97,7 @@ async fn read(
     key: &[u8],
     deadline: Instant,
 ) -> Result<Option<Stored>, MemcachedError> {
-    match connection.ask(&Command::Get { key }, deadline).await.map_err(unanswered)? {
+    match connection.call(&Command::Get { key }, deadline).await.map_err(unanswered)? {
         Reply::Value(stored) => Ok(Some(stored)),
         Reply::Missing => Ok(None),
         other => Err(unexpected(&other)),

@@ -45,7 +45,7 @@ pub(crate) struct Steps {
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     /// The number of compare-and-swaps that failed because another node changed the item first.
-    pub(crate) outrun: AtomicU64,
+    pub(crate) cas_conflicts: AtomicU64,
     /// The number of calls that failed after too many failed compare-and-swaps.
     pub(crate) contended: AtomicU64,
     /// The number of charges of failed calls that could not be refunded.
@@ -73,7 +73,7 @@ pub(crate) enum StepOutcome {
 
 /// Whether a compare-and-swap succeeded.
 enum Swap {
-    Won,
+    Stored,
     Conflict,
 }
 
@@ -184,10 +184,10 @@ impl Steps {
             if next == seen.view.cell {
                 return Ok(Ok(answer));
             }
-            if let Swap::Won = self.swap(job, &seen, next.as_ref(), now, deadline).await? {
+            if let Swap::Stored = self.swap(job, &seen, next.as_ref(), now, deadline).await? {
                 return Ok(Ok(answer));
             }
-            self.counters.outrun.fetch_add(1, Ordering::Relaxed);
+            self.counters.cas_conflicts.fetch_add(1, Ordering::Relaxed);
             self.pause(attempt, deadline).await?;
             seen = self.read_one(job, deadline).await?;
         }
@@ -208,7 +208,7 @@ impl Steps {
         let expires = |kept| self.expires(expires_at, now, job, kept);
         let commands = seen.view.changes(&job.names, next, expires).ok_or(MemcachedError::Full)?;
         for command in &commands {
-            match seen.connection.ask(command, deadline).await {
+            match seen.connection.call(command, deadline).await {
                 Ok(Reply::Done) => {}
                 Ok(Reply::Conflict | Reply::Missing) => return Ok(Swap::Conflict),
                 Ok(other) => return Err(unexpected(&other)),
@@ -218,7 +218,7 @@ impl Steps {
                 Err(reason) => return Err(unanswered(reason)),
             }
         }
-        Ok(Swap::Won)
+        Ok(Swap::Stored)
     }
 
     /// Records that the refund of `job` was requested. Returns false if an earlier call recorded
@@ -234,7 +234,7 @@ impl Steps {
         let expires = self.expires(guard.until, now, job, ExpiryMargin::None);
         let item = Item { value: Vec::new(), flags: 0, expires };
         let connection = self.connection(deadline).await?;
-        match connection.ask(&Command::Add { key, item }, deadline).await {
+        match connection.call(&Command::Add { key, item }, deadline).await {
             Ok(Reply::Done) => Ok(true),
             Ok(Reply::Conflict) => Ok(false),
             Ok(other) => Err(unexpected(&other)),
@@ -249,9 +249,9 @@ impl Steps {
         let key = &refund_name(job.names.first(), guard.id);
         // If this removal fails, the refund cannot be repeated and is lost. A lost refund is better
         // than a refund that is made twice.
-        if let Ok(Reply::Value(stored)) = connection.ask(&Command::Get { key }, deadline).await {
+        if let Ok(Reply::Value(stored)) = connection.call(&Command::Get { key }, deadline).await {
             let remove = Command::Remove { key, token: stored.token };
-            let _ = connection.ask(&remove, deadline).await;
+            let _ = connection.call(&remove, deadline).await;
         }
     }
 
@@ -292,7 +292,7 @@ impl Steps {
         if let Some(number) = tollgate_link::simulation::draw() {
             return number;
         }
-        self.random.hash_one((attempt, self.counters.outrun.load(Ordering::Relaxed)))
+        self.random.hash_one((attempt, self.counters.cas_conflicts.load(Ordering::Relaxed)))
     }
 }
 

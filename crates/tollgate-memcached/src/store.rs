@@ -78,7 +78,7 @@ pub struct ServerStatus {
     pub torn: u64,
     /// The number of changes that failed because another node changed the item first, and that were
     /// tried again.
-    pub outrun: u64,
+    pub cas_conflicts: u64,
     /// The number of calls that failed because other nodes changed the same item first in every
     /// attempt.
     pub contended: u64,
@@ -230,7 +230,7 @@ impl Memcached {
             connected,
             losses: steps.server().losses(),
             torn: counters.torn.load(Ordering::Relaxed),
-            outrun: counters.outrun.load(Ordering::Relaxed),
+            cas_conflicts: counters.cas_conflicts.load(Ordering::Relaxed),
             contended: counters.contended.load(Ordering::Relaxed),
             unrefunded: counters.unrefunded.load(Ordering::Relaxed),
             last_error: steps.server().last_error(),
@@ -274,9 +274,9 @@ impl Memcached {
         }
     }
 
-    /// Returns a job that reads the state of the limit and subject in `place`.
-    pub(crate) fn look_at(&self, place: &CellKey<'_>) -> Job {
-        Job::at(&self.keys, self.layout, place)
+    /// Returns a job that reads the state of the limit and subject in `cell_key`.
+    pub(crate) fn peek_job(&self, cell_key: &CellKey<'_>) -> Job {
+        Job::at(&self.keys, self.layout, cell_key)
     }
 
     fn jobs(&self, charges: &[Charge<'_>]) -> Vec<Job> {

@@ -6,8 +6,8 @@ use tollgate_core::limit::Refusals;
 use tollgate_core::{Admission, Cell, ChargeId, Cost, Reading, Timestamp, charge_bytes};
 
 use crate::error::CommandError;
-use crate::held::Undo;
-use crate::request::{Ask, Op, Target};
+use crate::location_state::Undo;
+use crate::request::{JobCharge, Op, Target};
 use crate::step::{Keyspace, Step};
 use crate::stored::Stored;
 
@@ -16,10 +16,10 @@ impl<K: Keyspace> Step<'_, K> {
     /// reading. Returns `None`, and changes nothing, if the charge cannot be made without decoding.
     #[inline]
     pub(crate) fn charge_window(&mut self, target: &Target, now: Timestamp) -> Option<Reading> {
-        let held = &mut self.held[target.place];
-        let bytes = &mut self.values[held.bytes.clone()?];
+        let state = &mut self.states[target.location];
+        let bytes = &mut self.values[state.bytes.clone()?];
         let reading = charge_bytes(bytes, &self.rules[target.rule], target.cost, now)?;
-        held.changed = Some((target.rule, now));
+        state.changed = Some((target.rule, now));
         Some(reading)
     }
 
@@ -32,54 +32,58 @@ impl<K: Keyspace> Step<'_, K> {
         target: &Target,
         now: Timestamp,
     ) -> Option<(Reading, Undo)> {
-        let Target { rule, place, cost } = *target;
-        let (limit, held) = (&self.rules[rule], &mut self.held[place]);
-        let before = match &held.stored {
+        let Target { rule, location, cost } = *target;
+        let (limit, state) = (&self.rules[rule], &mut self.states[location]);
+        let before = match &state.stored {
             Stored::Cell(Cell::FixedWindow(state)) => Plain::FixedWindow(*state),
             Stored::Cell(Cell::TokenBucket(state)) => Plain::TokenBucket(*state),
             _ => return None,
         };
         let (reading, after) = charge_plain(before, limit, cost, now)?;
-        let (changed, is_end_moved) = (held.changed, held.is_end_moved);
+        let (changed, is_end_moved) = (state.changed, state.is_end_moved);
         let is_counted =
             reading.admission == Admission::Now || limit.refusals() == Refusals::Counted;
         if is_counted && cost != Cost::PEEK {
             // Each charge changes the time at which a token bucket expires.
             let is_bucket = matches!(after, Plain::TokenBucket(_));
-            let end = if is_bucket { None } else { held.end(limit) };
-            held.replace_plain(after);
-            held.is_end_moved |= is_bucket || held.end(limit) != end;
-            held.changed = Some((rule, now));
+            let end = if is_bucket { None } else { state.end(limit) };
+            state.replace_plain(after);
+            state.is_end_moved |= is_bucket || state.end(limit) != end;
+            state.changed = Some((rule, now));
         }
-        Some((reading, Undo { place, before, changed, is_end_moved }))
+        Some((reading, Undo { location, before, changed, is_end_moved }))
     }
 
-    /// Executes a job that consists only of the charges `takes`, and writes its answer.
-    pub(crate) fn takes(&mut self, takes: &[Target], now: Timestamp) -> Result<(), CommandError> {
-        if self.take_all_plain(takes, now)? {
+    /// Executes a job that consists only of the charges `plain_charges`, and writes its answer.
+    pub(crate) fn charge_job(
+        &mut self,
+        plain_charges: &[Target],
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        if self.charge_all_plain(plain_charges, now)? {
             return Ok(());
         }
-        let take = |&Target { rule, place, cost }: &Target| {
-            let op = Op::Take { cost, id: ChargeId::default() };
-            Ask { rule, place, op }
+        let take = |&Target { rule, location, cost }: &Target| {
+            let op = Op::Charge { cost, id: ChargeId::default() };
+            JobCharge { rule, location, op }
         };
-        self.job(&takes.iter().map(take).collect::<Vec<_>>(), now)
+        self.job(&plain_charges.iter().map(take).collect::<Vec<_>>(), now)
     }
 
-    /// Executes a job that consists only of the charges `takes`, if all of them fit and all of
+    /// Executes a job that consists only of the charges `plain_charges`, if all of them fit and all of
     /// their states consist of two numbers. Returns whether the job was executed. If it returns
     /// false, nothing has changed.
-    pub(crate) fn take_all_plain(
+    pub(crate) fn charge_all_plain(
         &mut self,
-        takes: &[Target],
+        plain_charges: &[Target],
         now: Timestamp,
     ) -> Result<bool, CommandError> {
         let begin = self.reply.len();
         self.undo.clear();
         self.reply.decided();
         let mut is_admitted = true;
-        for target in takes {
-            self.load(target.place)?;
+        for target in plain_charges {
+            self.load(target.location)?;
             let charged = self.charge_plain(target, now);
             let Some((reading, undo)) = charged else {
                 is_admitted = false;
@@ -96,10 +100,10 @@ impl<K: Keyspace> Step<'_, K> {
             return Ok(true);
         }
         self.reply.truncate(begin);
-        while let Some(Undo { place, before, changed, is_end_moved }) = self.undo.pop() {
-            let held = &mut self.held[place];
-            held.replace_plain(before);
-            (held.changed, held.is_end_moved) = (changed, is_end_moved);
+        while let Some(Undo { location, before, changed, is_end_moved }) = self.undo.pop() {
+            let state = &mut self.states[location];
+            state.replace_plain(before);
+            (state.changed, state.is_end_moved) = (changed, is_end_moved);
         }
         Ok(false)
     }

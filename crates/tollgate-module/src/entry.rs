@@ -29,7 +29,7 @@ use crate::answer::Reply;
 use crate::error::CommandError;
 use crate::keyspace::{Access, OpenKeys, Repetition, ServerKeys};
 use crate::reader::Reader;
-use crate::request::{Creation, Place, Request};
+use crate::request::{Creation, Location, Request};
 use crate::step::{self, Buffers, Change, Lists};
 use crate::throttle::Throttle;
 
@@ -84,32 +84,32 @@ thread_local! {
     static BUFFERS: RefCell<(Buffers, OpenKeys)> = RefCell::default();
 }
 
-fn on_step(context: &Context, words: Vec<RedisString>) -> RedisResult {
-    answer(context, &words, Form::Step)
+fn on_step(context: &Context, args: Vec<RedisString>) -> RedisResult {
+    answer(context, &args, Form::Step)
 }
 
-fn on_tight(context: &Context, words: Vec<RedisString>) -> RedisResult {
-    answer(context, &words, Form::Tight)
+fn on_tight(context: &Context, args: Vec<RedisString>) -> RedisResult {
+    answer(context, &args, Form::Tight)
 }
 
-fn on_look(context: &Context, words: Vec<RedisString>) -> RedisResult {
-    answer(context, &words, Form::Look)
+fn on_look(context: &Context, args: Vec<RedisString>) -> RedisResult {
+    answer(context, &args, Form::Look)
 }
 
-fn on_apply(context: &Context, words: Vec<RedisString>) -> RedisResult {
-    answer(context, &words, Form::Apply)
+fn on_apply(context: &Context, args: Vec<RedisString>) -> RedisResult {
+    answer(context, &args, Form::Apply)
 }
 
-fn on_throttle(context: &Context, words: Vec<RedisString>) -> RedisResult {
-    let [_, key, words @ ..] = &words[..] else { return Err(RedisError::WrongArity) };
-    let run = || throttle(context, key, words);
+fn on_throttle(context: &Context, args: Vec<RedisString>) -> RedisResult {
+    let [_, key, args @ ..] = &args[..] else { return Err(RedisError::WrongArity) };
+    let run = || throttle(context, key, args);
     let failed = |_| Err(RedisError::String(CommandError::Panicked.to_string()));
     catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed)
 }
 
-fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> RedisResult {
-    let words: Vec<&[u8]> = words.iter().map(RedisString::as_slice).collect();
-    let throttle = Throttle::parse(&words).map_err(RedisError::String)?;
+fn throttle(context: &Context, key: &RedisString, args: &[RedisString]) -> RedisResult {
+    let args: Vec<&[u8]> = args.iter().map(RedisString::as_slice).collect();
+    let throttle = Throttle::parse(&args).map_err(RedisError::String)?;
     let clock = server_clock();
     let names = std::slice::from_ref(key);
     let failed = |error: CommandError| RedisError::String(error.to_string());
@@ -127,13 +127,13 @@ fn throttle(context: &Context, key: &RedisString, words: &[RedisString]) -> Redi
 
 /// Executes a command and sends its reply to the client. If the code panics, the function returns
 /// an error, because a panic must not unwind into the server.
-fn answer(context: &Context, words: &[RedisString], form: Form) -> RedisResult {
-    let (clock, words) = match (form, words) {
-        (Form::Apply, [_, clock, words @ ..]) => (Some(clock), words),
-        (_, [_, words @ ..]) => (None, words),
+fn answer(context: &Context, args: &[RedisString], form: Form) -> RedisResult {
+    let (clock, args) = match (form, args) {
+        (Form::Apply, [_, clock, args @ ..]) => (Some(clock), args),
+        (_, [_, args @ ..]) => (None, args),
         _ => return Err(RedisError::WrongArity),
     };
-    let [argument, names @ ..] = words else { return Err(RedisError::WrongArity) };
+    let [argument, names @ ..] = args else { return Err(RedisError::WrongArity) };
     let command = Command { context, form, clock, argument, names };
     let run = || {
         BUFFERS.with_borrow_mut(|(buffers, open)| {
@@ -162,21 +162,29 @@ fn execute(
         None => server_clock(),
     };
     buffers.clear();
-    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
-    let request = Request::parse(argument.as_slice(), names.len(), rules, places)?;
+    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
+        buffers;
+    let request = Request::parse(argument.as_slice(), names.len(), rules, locations)?;
     if form == Form::Tight && request.creation == Creation::Allowed {
         return Err(CommandError::Invalid("flags: this command creates no state"));
     }
-    let asked = request.deadline.filter(|_| form != Form::Apply);
-    if asked.is_some_and(|deadline| clock > deadline) && !is_repeated(context) {
+    let deadline = request.deadline.filter(|_| form != Form::Apply);
+    if deadline.is_some_and(|deadline| clock > deadline) && !is_repeated(context) {
         Reply::late(reply, clock);
         return Ok(());
     }
     let access = if form == Form::Look { Access::Read } else { Access::Write };
     let mut keys = ServerKeys::new(context, names, access, open)?;
-    let lists =
-        Lists { asks, takes, held, changes: &mut *changes, values: &mut *values, reply, undo };
-    step::run(request, &mut keys, asked.map(|_| clock), lists)?;
+    let lists = Lists {
+        charges,
+        plain_charges,
+        states,
+        changes: &mut *changes,
+        values: &mut *values,
+        reply,
+        undo,
+    };
+    step::run(request, &mut keys, deadline.map(|_| clock), lists)?;
     if changes.is_empty() {
         return Ok(());
     }
@@ -184,7 +192,7 @@ fn execute(
         return Err(CommandError::Writes);
     }
     let repetition = keys.write(changes, values, clock)?;
-    let is_in_table = |change: &Change| matches!(change.place, Place::Entry(_));
+    let is_in_table = |change: &Change| matches!(change.location, Location::Entry(_));
     if form == Form::Apply {
         context.replicate_verbatim();
     } else if !changes.iter().any(is_in_table) {

@@ -11,7 +11,7 @@ use tollgate_core::{Millis, Timestamp};
 
 use self::tables::{table_of, tables_of};
 use crate::error::CommandError;
-use crate::request::{Id, Place};
+use crate::request::{Id, Location};
 use crate::step::{Change, Keyspace};
 use crate::stored::Loaded;
 use crate::table::Table;
@@ -138,14 +138,14 @@ impl<'c> ServerKeys<'c> {
         clock: Timestamp,
     ) -> Result<Repetition, CommandError> {
         let repetition = self.write_entries(changes, values, clock)?;
-        for change in changes.iter().filter(|change| matches!(change.place, Place::Key(_))) {
+        for change in changes.iter().filter(|change| matches!(change.location, Location::Key(_))) {
             self.write_key(change, &values[change.value.clone()])?;
         }
         Ok(repetition)
     }
 
     fn write_key(&mut self, change: &Change, value: &[u8]) -> Result<(), CommandError> {
-        let Place::Key(key) = change.place else { return Ok(()) };
+        let Location::Key(key) = change.location else { return Ok(()) };
         let key = self.writable(key)?;
         if value.is_empty() {
             return key.delete().map(drop).map_err(|_| CommandError::NotWritten);
@@ -177,7 +177,7 @@ impl<'c> ServerKeys<'c> {
         // A word that is already a string of the server is not copied.
         let text = |bytes: &[u8]| RedisString::create_from_slice(context.get_raw(), bytes);
         for change in changes {
-            let Place::Key(key) = change.place else { continue };
+            let Location::Key(key) = change.location else { continue };
             let (name, value) = (&self.names[key], &values[change.value.clone()]);
             if value.is_empty() {
                 context.replicate("DEL", &[name][..]);
@@ -203,28 +203,28 @@ impl<'c> ServerKeys<'c> {
             self.context.replicate("TOLLGATE.APPLY", &[&clock, argument, table][..]);
             return;
         }
-        let mut words = Vec::with_capacity(2 + self.names.len());
-        words.extend([&clock, argument]);
-        words.extend(self.names);
-        self.context.replicate("TOLLGATE.APPLY", &words[..]);
+        let mut args = Vec::with_capacity(2 + self.names.len());
+        args.extend([&clock, argument]);
+        args.extend(self.names);
+        self.context.replicate("TOLLGATE.APPLY", &args[..]);
     }
 }
 
 impl Keyspace for ServerKeys<'_> {
     fn load<T>(
         &mut self,
-        place: Place,
+        location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError> {
-        match place {
-            Place::Key(key) => Ok(self.read(key, |bytes| {
+        match location {
+            Location::Key(key) => Ok(self.read(key, |bytes| {
                 loaded(match bytes {
                     Ok(None) => Loaded::Missing,
                     Ok(Some(bytes)) => Loaded::Key(bytes),
                     Err(()) => Loaded::Foreign,
                 })
             })),
-            Place::Entry(id) => {
+            Location::Entry(id) => {
                 let table = table_of(id, self.tables()?);
                 self.read_table(table, |table| loaded(of_entry(table, id)))
             }
@@ -233,20 +233,20 @@ impl Keyspace for ServerKeys<'_> {
 
     fn load_entries(
         &mut self,
-        places: &[Place],
+        locations: &[Location],
         mut loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError> {
-        if !places.iter().any(|place| matches!(place, Place::Entry(_))) {
+        if !locations.iter().any(|location| matches!(location, Location::Entry(_))) {
             return Ok(());
         }
         self.check_first_name()?;
         self.tables = self.read_table(0, |table| {
             let tables = tables_of(table);
             // If there are several tables, each entry is loaded when it is first used.
-            for place in places.iter().filter(|_| tables == 1) {
-                loaded(match *place {
-                    Place::Entry(id) => Some(of_entry(table, id)),
-                    Place::Key(_) => None,
+            for location in locations.iter().filter(|_| tables == 1) {
+                loaded(match *location {
+                    Location::Entry(id) => Some(of_entry(table, id)),
+                    Location::Key(_) => None,
                 });
             }
             tables
@@ -254,10 +254,10 @@ impl Keyspace for ServerKeys<'_> {
         Ok(())
     }
 
-    fn is_full(&mut self, place: Place) -> bool {
-        match place {
-            Place::Key(_) => false,
-            Place::Entry(id) => self.is_table_full(id),
+    fn is_full(&mut self, location: Location) -> bool {
+        match location {
+            Location::Key(_) => false,
+            Location::Entry(id) => self.is_table_full(id),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! | `request`, `reader` | the argument of a command |
 //! | `step` | executes the jobs of a command; reads and writes no key itself |
 //! | `charges` | charges that need no cell |
-//! | `held` | the state of one place during a command |
+//! | `state` | the state of one place during a command |
 //! | `answer` | the reply |
 //! | `rule` | limits, as commands contain them |
 //! | `stored` | the value of one subject |
@@ -24,8 +24,8 @@ mod answer;
 mod charges;
 mod entry;
 mod error;
-mod held;
 mod keyspace;
+mod location_state;
 mod reader;
 mod request;
 mod rule;

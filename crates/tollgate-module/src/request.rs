@@ -28,13 +28,13 @@ pub(crate) type Id = [u8; ID_BYTES];
 /// The largest number of limits, the largest number of places and the largest number of jobs in a
 /// command. These maxima bound the memory and the time of a command.
 pub(crate) const MAX_RULES: usize = 1_000;
-pub(crate) const MAX_PLACES: usize = 100_000;
+pub(crate) const MAX_LOCATIONS: usize = 100_000;
 pub(crate) const MAX_JOBS: usize = 100_000;
 /// The largest number of charges in a job.
 pub(crate) const MAX_CHARGES: usize = 1_000;
 
 const TIGHT: u8 = 1;
-const HAS_PLACES: u8 = 2;
+const HAS_LOCATIONS: u8 = 2;
 
 const TAKE_ALL: u8 = 8;
 const TAKE_EACH: u8 = 9;
@@ -49,7 +49,7 @@ pub(crate) enum Creation {
 
 /// The place where a subject's state is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// A key with the state of this subject only. The value is the index of the key in the command.
     Key(usize),
     /// An entry in one of the tables.
@@ -63,7 +63,7 @@ pub(crate) struct Request<'a> {
     pub(crate) creation: Creation,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) rules: &'a [Rc<Limit>],
-    pub(crate) places: &'a [Place],
+    pub(crate) locations: &'a [Location],
     jobs: Reader<'a>,
     jobs_left: usize,
 }
@@ -72,28 +72,28 @@ pub(crate) struct Request<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) rule: usize,
-    pub(crate) place: usize,
+    pub(crate) location: usize,
     pub(crate) cost: Cost,
 }
 
 /// One operation of a job, on one limit and one place.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct JobCharge {
     /// The index of the limit in the command.
     pub(crate) rule: usize,
     /// The index of the place in the command.
-    pub(crate) place: usize,
+    pub(crate) location: usize,
     pub(crate) op: Op,
 }
 
 /// An operation of a job, with its parameters.
 #[derive(Debug)]
 pub(crate) enum Op {
-    Take { cost: Cost, id: ChargeId },
-    Look { cost: Cost },
+    Charge { cost: Cost, id: ChargeId },
+    Peek { cost: Cost },
     Refund { cost: Cost, position: u64, id: ChargeId, guard: Option<Guard> },
     Renew { id: ChargeId },
-    Forget,
+    Reset,
     Cell,
     Join { cell: Cell },
     Reserve { cost: Cost, id: ChargeId, until: Timestamp, at_most: u64, on_expiry: OnExpiry },
@@ -105,7 +105,7 @@ pub(crate) enum Op {
 /// nothing: the index of a place, and the end of the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
-    pub(crate) place: usize,
+    pub(crate) location: usize,
     pub(crate) until: Timestamp,
 }
 
@@ -113,14 +113,14 @@ pub(crate) struct Guard {
 /// same kind.
 #[derive(Debug)]
 pub(crate) enum Item {
-    /// One job. Its operations are in the list `asks` that was passed to [`Request::next`].
+    /// One job. Its operations are in the list `charges` that was passed to [`Request::next`].
     Job { now: Timestamp },
-    /// One job that consists of charges only. The charges are in the list `takes` that was passed
+    /// One job that consists of charges only. The charges are in the list `plain_charges` that was passed
     /// to [`Request::next`].
-    Takes { now: Timestamp },
-    /// Several jobs of one charge each. If `is_same` is set, all of them charge the place `place`.
-    /// Otherwise they charge consecutive places, beginning with `place`.
-    Run { now: Timestamp, rule: usize, cost: Cost, place: usize, jobs: usize, is_same: bool },
+    PlainCharges { now: Timestamp },
+    /// Several jobs of one charge each. If `is_same` is set, all of them charge the place `location`.
+    /// Otherwise they charge consecutive places, beginning with `location`.
+    Run { now: Timestamp, rule: usize, cost: Cost, location: usize, jobs: usize, is_same: bool },
 }
 
 impl<'a> Request<'a> {
@@ -133,11 +133,11 @@ impl<'a> Request<'a> {
         argument: &'a [u8],
         keys: usize,
         rules: &'a mut Vec<Rc<Limit>>,
-        places: &'a mut Vec<Place>,
+        locations: &'a mut Vec<Location>,
     ) -> Result<Self, CommandError> {
         let mut reader = Reader::new(argument);
         let flags = reader.byte()?;
-        if flags > TIGHT | HAS_PLACES || keys > MAX_PLACES {
+        if flags > TIGHT | HAS_LOCATIONS || keys > MAX_LOCATIONS {
             return Err(CommandError::Invalid("flags or number of keys"));
         }
         let creation = if flags & TIGHT == 0 { Creation::Allowed } else { Creation::Denied };
@@ -145,24 +145,24 @@ impl<'a> Request<'a> {
         for _ in 0..reader.count(MAX_RULES, "number of limits")? {
             rules.push(rule::parse(*reader.array::<RULE_BYTES>()?)?);
         }
-        if flags & HAS_PLACES == 0 {
-            places.extend((0..keys).map(Place::Key));
+        if flags & HAS_LOCATIONS == 0 {
+            locations.extend((0..keys).map(Location::Key));
         } else {
-            parse_places(&mut reader, keys, places)?;
+            parse_places(&mut reader, keys, locations)?;
         }
         let deadline = deadline.map(Timestamp::from_millis);
-        Ok(Self { creation, deadline, rules, places, jobs: reader, jobs_left: MAX_JOBS })
+        Ok(Self { creation, deadline, rules, locations, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next job or jobs, or `None` at the end. Stores the operations of a job in `asks`
-    /// or `takes`.
+    /// Returns the next job or jobs, or `None` at the end. Stores the operations of a job in `charges`
+    /// or `plain_charges`.
     ///
     /// # Errors
     /// [`CommandError`] if a job does not have the format that the module describes.
     pub(crate) fn next(
         &mut self,
-        asks: &mut Vec<Ask>,
-        takes: &mut Vec<Target>,
+        charges: &mut Vec<JobCharge>,
+        plain_charges: &mut Vec<Target>,
     ) -> Result<Option<Item>, CommandError> {
         if self.jobs.rest().is_empty() {
             return Ok(None);
@@ -176,32 +176,32 @@ impl<'a> Request<'a> {
             .checked_sub(if is_run { count } else { 1 })
             .ok_or(CommandError::Invalid("number of jobs"))?;
         if is_run {
-            let Target { rule, place, cost } = self.target()?;
+            let Target { rule, location, cost } = self.target()?;
             let is_same = op == TAKE_REPEATEDLY;
-            let end = place.saturating_add(if is_same { 1 } else { count });
-            if count == 0 || end > self.places.len() || self.has_permits(rule) {
+            let end = location.saturating_add(if is_same { 1 } else { count });
+            if count == 0 || end > self.locations.len() || self.has_permits(rule) {
                 return Err(CommandError::Invalid("run"));
             }
-            return Ok(Some(Item::Run { now, rule, cost, place, jobs: count, is_same }));
+            return Ok(Some(Item::Run { now, rule, cost, location, jobs: count, is_same }));
         }
         if !(1..=MAX_CHARGES).contains(&count) {
             return Err(CommandError::Invalid("number of charges"));
         }
         if op == TAKE_ALL {
-            takes.clear();
+            plain_charges.clear();
             for _ in 0..count {
                 let target = self.target()?;
                 if self.has_permits(target.rule) {
                     return Err(CommandError::Invalid("permit"));
                 }
-                takes.push(target);
+                plain_charges.push(target);
             }
-            return Ok(Some(Item::Takes { now }));
+            return Ok(Some(Item::PlainCharges { now }));
         }
-        asks.clear();
+        charges.clear();
         for index in 0..count {
             let op = if index == 0 { op } else { self.jobs.byte()? };
-            asks.push(self.ask(op)?);
+            charges.push(self.charge(op)?);
         }
         Ok(Some(Item::Job { now }))
     }
@@ -209,32 +209,32 @@ impl<'a> Request<'a> {
     #[inline]
     fn target(&mut self) -> Result<Target, CommandError> {
         let rule = self.jobs.index(self.rules.len(), "limit")?;
-        let place = self.jobs.index(self.places.len(), "place")?;
+        let location = self.jobs.index(self.locations.len(), "place")?;
         let cost = Cost::new(self.jobs.exact("cost")?).ok_or(CommandError::Invalid("cost"))?;
-        Ok(Target { rule, place, cost })
+        Ok(Target { rule, location, cost })
     }
 
-    fn ask(&mut self, code: u8) -> Result<Ask, CommandError> {
-        let Target { rule, place, cost } = self.target()?;
+    fn charge(&mut self, code: u8) -> Result<JobCharge, CommandError> {
+        let Target { rule, location, cost } = self.target()?;
         let has_permits = self.has_permits(rule);
         let jobs = &mut self.jobs;
         let op = match code {
-            1 => Op::Take { cost, id: ChargeId::default() },
-            2 => Op::Take { cost, id: jobs.id()? },
+            1 => Op::Charge { cost, id: ChargeId::default() },
+            2 => Op::Charge { cost, id: jobs.id()? },
             3 => {
                 Op::Refund { cost, position: jobs.number()?, id: ChargeId::default(), guard: None }
             }
             4 => {
                 let position = jobs.number()?;
-                let place = jobs.index(self.places.len(), "place of a refund")?;
+                let location = jobs.index(self.locations.len(), "place of a refund")?;
                 let until = Timestamp::from_millis(jobs.exact("end of a refund")?);
-                let guard = Some(Guard { place, until });
+                let guard = Some(Guard { location, until });
                 Op::Refund { cost, position, id: ChargeId::default(), guard }
             }
             5 => Op::Refund { cost, position: 0, id: jobs.id()?, guard: None },
             6 => Op::Renew { id: jobs.id()? },
-            7 => Op::Look { cost },
-            11 => Op::Forget,
+            7 => Op::Peek { cost },
+            11 => Op::Reset,
             12 => Op::Cell,
             13 => {
                 let size = jobs.count(usize::MAX, "size of a cell")?;
@@ -264,7 +264,11 @@ impl<'a> Request<'a> {
             2 | 5 => has_permits,
             _ => true,
         };
-        if fits { Ok(Ask { rule, place, op }) } else { Err(CommandError::Invalid("permit")) }
+        if fits {
+            Ok(JobCharge { rule, location, op })
+        } else {
+            Err(CommandError::Invalid("permit"))
+        }
     }
 
     #[inline]
@@ -277,24 +281,24 @@ impl<'a> Request<'a> {
 fn parse_places(
     reader: &mut Reader<'_>,
     keys: usize,
-    places: &mut Vec<Place>,
+    locations: &mut Vec<Location>,
 ) -> Result<(), CommandError> {
     let tables = reader.count(keys.min(1), "number of tables")?;
-    let count = reader.count(MAX_PLACES, "number of places")?;
-    // Each place takes at least two bytes. With this check, a short argument cannot cause a large
+    let count = reader.count(MAX_LOCATIONS, "number of places")?;
+    // Each place plain_charges at least two bytes. With this check, a short argument cannot cause a large
     // allocation.
     if count > reader.rest().len() / 2 {
         return Err(CommandError::Short);
     }
-    places.reserve(count);
+    locations.reserve(count);
     for _ in 0..count {
         let key = usize::from(u16::from_le_bytes(*reader.array()?));
         let key = key.checked_sub(1).filter(|key| *key < keys);
         let key = key.ok_or(CommandError::Invalid("key of a place"))?;
-        places.push(if key < tables {
-            Place::Entry(*reader.array::<ID_BYTES>()?)
+        locations.push(if key < tables {
+            Location::Entry(*reader.array::<ID_BYTES>()?)
         } else {
-            Place::Key(key)
+            Location::Key(key)
         });
     }
     Ok(())

@@ -18,16 +18,16 @@ use tollgate_core::{
 
 use crate::answer::Reply;
 use crate::error::CommandError;
-use crate::held::{Held, Undo};
-use crate::request::{Ask, Creation, Guard, Item, Op, Place, Request, Target};
+use crate::location_state::{LocationState, Undo};
+use crate::request::{Creation, Guard, Item, JobCharge, Location, Op, Request, Target};
 use crate::stored::{Loaded, Stored, of_another_algorithm};
 
 /// Reads the states that a command needs.
 pub(crate) trait Keyspace {
-    /// Calls `loaded` with the stored value at `place`, and returns what `loaded` returns.
+    /// Calls `loaded` with the stored value at `location`, and returns what `loaded` returns.
     fn load<T>(
         &mut self,
-        place: Place,
+        location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
@@ -36,19 +36,19 @@ pub(crate) trait Keyspace {
     /// first used.
     fn load_entries(
         &mut self,
-        places: &[Place],
+        locations: &[Location],
         loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError>;
 
-    /// Returns whether a state cannot be created at `place`, because there is no room. The place
+    /// Returns whether a state cannot be created at `location`, because there is no room. The place
     /// must have no state yet.
-    fn is_full(&mut self, place: Place) -> bool;
+    fn is_full(&mut self, location: Location) -> bool;
 }
 
 /// A state that a command changed and that is not written to its place yet.
 #[derive(Debug)]
 pub(crate) struct Change {
-    pub(crate) place: Place,
+    pub(crate) location: Location,
     /// The slot from which the state was read, if the place is a table entry.
     pub(crate) slot: usize,
     /// The range of the new value in [`Buffers::values`]. The range is empty if the state is
@@ -69,10 +69,10 @@ pub(crate) struct Change {
 #[derive(Debug, Default)]
 pub(crate) struct Buffers {
     pub(crate) rules: Vec<Rc<Limit>>,
-    pub(crate) places: Vec<Place>,
-    pub(crate) asks: Vec<Ask>,
-    pub(crate) takes: Vec<Target>,
-    pub(crate) held: Vec<Held>,
+    pub(crate) locations: Vec<Location>,
+    pub(crate) charges: Vec<JobCharge>,
+    pub(crate) plain_charges: Vec<Target>,
+    pub(crate) states: Vec<LocationState>,
     pub(crate) changes: Vec<Change>,
     /// The bytes of the states that are not decoded, and the new values of all changes.
     pub(crate) values: Vec<u8>,
@@ -82,21 +82,21 @@ pub(crate) struct Buffers {
 
 impl Buffers {
     /// The largest capacity, in places, that the lists keep after a command.
-    const KEPT_PLACES: usize = 1_024;
+    const KEPT_LOCATIONS: usize = 1_024;
     /// The largest capacity, in bytes, that the list of values keeps after a command.
     const KEPT_BYTES: usize = 256 * 1024;
 
     /// Empties all lists, and releases the memory of long lists.
     pub(crate) fn clear(&mut self) {
-        if self.places.capacity().max(self.asks.capacity()) > Self::KEPT_PLACES
+        if self.locations.capacity().max(self.charges.capacity()) > Self::KEPT_LOCATIONS
             || self.values.capacity().max(self.reply.capacity()) > Self::KEPT_BYTES
         {
             *self = Self::default();
         }
         self.rules.clear();
-        self.places.clear();
-        self.asks.clear();
-        self.held.clear();
+        self.locations.clear();
+        self.charges.clear();
+        self.states.clear();
         self.changes.clear();
         self.values.clear();
         self.reply.clear();
@@ -105,9 +105,9 @@ impl Buffers {
 
 /// The lists of [`Buffers`] that [`run`] fills.
 pub(crate) struct Lists<'b> {
-    pub(crate) asks: &'b mut Vec<Ask>,
-    pub(crate) takes: &'b mut Vec<Target>,
-    pub(crate) held: &'b mut Vec<Held>,
+    pub(crate) charges: &'b mut Vec<JobCharge>,
+    pub(crate) plain_charges: &'b mut Vec<Target>,
+    pub(crate) states: &'b mut Vec<LocationState>,
     pub(crate) changes: &'b mut Vec<Change>,
     pub(crate) values: &'b mut Vec<u8>,
     pub(crate) reply: &'b mut Vec<u8>,
@@ -122,8 +122,8 @@ pub(crate) struct Step<'a, K> {
     pub(crate) keyspace: &'a mut K,
     pub(crate) creation: Creation,
     pub(crate) rules: &'a [Rc<Limit>],
-    pub(crate) places: &'a [Place],
-    pub(crate) held: &'a mut [Held],
+    pub(crate) locations: &'a [Location],
+    pub(crate) states: &'a mut [LocationState],
     pub(crate) values: &'a mut Vec<u8>,
     pub(crate) reply: Reply<'a>,
     pub(crate) undo: &'a mut Vec<Undo>,
@@ -139,32 +139,32 @@ pub(crate) fn run(
     clock: Option<Timestamp>,
     lists: Lists<'_>,
 ) -> Result<(), CommandError> {
-    let (creation, rules, places) = (request.creation, request.rules, request.places);
-    let Lists { asks, takes, held, changes, values, reply, undo } = lists;
-    held.reserve(places.len());
-    keyspace.load_entries(places, |value| {
-        held.push(value.map(|value| Held::of(value, values)).unwrap_or_default());
+    let (creation, rules, locations) = (request.creation, request.rules, request.locations);
+    let Lists { charges, plain_charges, states, changes, values, reply, undo } = lists;
+    states.reserve(locations.len());
+    keyspace.load_entries(locations, |value| {
+        states.push(value.map(|value| LocationState::of(value, values)).unwrap_or_default());
     })?;
-    held.resize_with(places.len(), Held::default);
-    let reply = Reply::new(reply, places.len(), clock);
-    let mut step = Step { keyspace, creation, rules, places, held, values, reply, undo };
-    while let Some(item) = request.next(asks, takes)? {
+    states.resize_with(locations.len(), LocationState::default);
+    let reply = Reply::new(reply, locations.len(), clock);
+    let mut step = Step { keyspace, creation, rules, locations, states, values, reply, undo };
+    while let Some(item) = request.next(charges, plain_charges)? {
         match item {
-            Item::Job { now } => step.job(asks, now)?,
-            Item::Takes { now } => step.takes(takes, now)?,
-            Item::Run { now, rule, cost, place, jobs, is_same } => {
+            Item::Job { now } => step.job(charges, now)?,
+            Item::PlainCharges { now } => step.charge_job(plain_charges, now)?,
+            Item::Run { now, rule, cost, location, jobs, is_same } => {
                 for index in 0..jobs {
-                    let place = if is_same { place } else { place + index };
-                    let target = Target { rule, place, cost };
-                    step.load(place)?;
+                    let location = if is_same { location } else { location + index };
+                    let target = Target { rule, location, cost };
+                    step.load(location)?;
                     let plain = step.charge_plain(&target, now).map(|(reading, _)| reading);
                     if let Some(reading) = plain.or_else(|| step.charge_window(&target, now)) {
                         step.reply.decided();
                         step.reply.reading(&reading);
                         continue;
                     }
-                    let op = Op::Take { cost, id: Default::default() };
-                    step.alone(&Ask { rule, place, op }, now)?;
+                    let op = Op::Charge { cost, id: Default::default() };
+                    step.alone(&JobCharge { rule, location, op }, now)?;
                 }
             }
         }
@@ -174,16 +174,16 @@ pub(crate) fn run(
 }
 
 impl<'a, K: Keyspace> Step<'a, K> {
-    /// Executes a job that consists of the single operation `ask`, and writes its answer.
-    fn alone(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
-        let Op::Take { cost, id } = ask.op else {
-            return self.job(std::slice::from_ref(ask), now);
+    /// Executes a job that consists of the single operation `charge`, and writes its answer.
+    fn alone(&mut self, charge: &JobCharge, now: Timestamp) -> Result<(), CommandError> {
+        let Op::Charge { cost, id } = charge.op else {
+            return self.job(std::slice::from_ref(charge), now);
         };
-        if self.creation == Creation::Denied || !self.open(ask.place)?.stored.exists() {
-            return self.job(std::slice::from_ref(ask), now);
+        if self.creation == Creation::Denied || !self.open(charge.location)?.stored.exists() {
+            return self.job(std::slice::from_ref(charge), now);
         }
         let operation = Operation::Charge { cost, id };
-        let reading = self.change(ask, now, |cell, limit| {
+        let reading = self.change(charge, now, |cell, limit| {
             let (reading, next) = decide(cell, limit, operation, now);
             let counted =
                 reading.admission == Admission::Now || limit.refusals() == Refusals::Counted;
@@ -194,46 +194,57 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    pub(crate) fn job(&mut self, asks: &[Ask], now: Timestamp) -> Result<(), CommandError> {
-        let is_admitted = self.is_admitted_by_all(asks, now)?;
-        for ask in asks {
-            let is_counted = is_admitted || self.rules[ask.rule].refusals() == Refusals::Counted;
-            let creates = match ask.op {
-                Op::Take { cost, .. } | Op::Reserve { cost, .. } => {
+    pub(crate) fn job(
+        &mut self,
+        charges: &[JobCharge],
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        let is_admitted = self.is_admitted_by_all(charges, now)?;
+        for charge in charges {
+            let is_counted = is_admitted || self.rules[charge.rule].refusals() == Refusals::Counted;
+            let creates = match charge.op {
+                Op::Charge { cost, .. } | Op::Reserve { cost, .. } => {
                     cost != Cost::PEEK && is_counted
                 }
                 Op::Join { .. } => true,
                 _ => false,
             };
-            if creates && !self.open(ask.place)?.stored.exists() && self.is_full(ask.place) {
+            if creates
+                && !self.open(charge.location)?.stored.exists()
+                && self.is_full(charge.location)
+            {
                 self.reply.full();
                 return Ok(());
             }
         }
         self.reply.decided();
-        for ask in asks {
-            self.execute(ask, now, is_admitted)?;
+        for charge in charges {
+            self.execute(charge, now, is_admitted)?;
         }
         Ok(())
     }
 
-    fn is_full(&mut self, place: usize) -> bool {
-        self.creation == Creation::Denied || self.keyspace.is_full(self.places[place])
+    fn is_full(&mut self, location: usize) -> bool {
+        self.creation == Creation::Denied || self.keyspace.is_full(self.locations[location])
     }
 
-    fn is_admitted_by_all(&mut self, asks: &[Ask], now: Timestamp) -> Result<bool, CommandError> {
-        for ask in asks {
-            let (operation, limit) = match ask.op {
-                Op::Take { cost, id } => (Operation::Charge { cost, id }, None),
+    fn is_admitted_by_all(
+        &mut self,
+        charges: &[JobCharge],
+        now: Timestamp,
+    ) -> Result<bool, CommandError> {
+        for charge in charges {
+            let (operation, limit) = match charge.op {
+                Op::Charge { cost, id } => (Operation::Charge { cost, id }, None),
                 Op::Reserve { cost, id, until, .. } => {
-                    (Operation::Reserve { cost, id, until }, self.terms_of(ask)?)
+                    (Operation::Reserve { cost, id, until }, self.terms_of(charge)?)
                 }
                 _ => continue,
             };
-            let limit = limit.as_ref().unwrap_or_else(|| self.rule(ask));
-            let held = self.open(ask.place)?;
+            let limit = limit.as_ref().unwrap_or_else(|| self.rule(charge));
+            let state = self.open(charge.location)?;
             let foreign;
-            let cell = match &held.stored {
+            let cell = match &state.stored {
                 Stored::Cell(cell) => Some(cell),
                 Stored::Missing => None,
                 Stored::Refund(_) | Stored::Foreign => {
@@ -251,55 +262,55 @@ impl<'a, K: Keyspace> Step<'a, K> {
 
     fn execute(
         &mut self,
-        ask: &Ask,
+        charge: &JobCharge,
         now: Timestamp,
         is_admitted: bool,
     ) -> Result<(), CommandError> {
-        let reading = match &ask.op {
-            Op::Take { cost, id } => {
+        let reading = match &charge.op {
+            Op::Charge { cost, id } => {
                 let operation = Operation::Charge { cost: *cost, id: *id };
-                self.take(ask, operation, now, is_admitted)?
+                self.charge(charge, operation, now, is_admitted)?
             }
             Op::Reserve { cost, id, until, .. } => {
                 let operation = Operation::Reserve { cost: *cost, id: *id, until: *until };
-                self.take(ask, operation, now, is_admitted)?
+                self.charge(charge, operation, now, is_admitted)?
             }
-            Op::Look { cost } => self.look(ask, *cost, now)?,
-            Op::Refund { guard, .. } => self.refund(ask, *guard, now)?,
+            Op::Peek { cost } => self.peek(charge, *cost, now)?,
+            Op::Refund { guard, .. } => self.refund(charge, *guard, now)?,
             Op::Renew { id } => {
                 let operation = Operation::Renew { id: *id };
-                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+                self.decide(charge, operation, now, |reading| reading.admission == Admission::Now)?
             }
             Op::Extend { id, until } => {
                 let position = ChargePosition::default();
                 let operation = Operation::Extend { id: *id, position, until: *until };
-                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+                self.decide(charge, operation, now, |reading| reading.admission == Admission::Now)?
             }
             Op::Settle { cost, id, .. } => {
                 let position = ChargePosition::default();
                 let operation = Operation::Settle { id: *id, position, cost: *cost };
-                self.decide(ask, operation, now, |reading| reading.admission == Admission::Now)?
+                self.decide(charge, operation, now, |reading| reading.admission == Admission::Now)?
             }
-            Op::Forget => {
-                let existed = self.open(ask.place)?.stored.exists();
-                self.decide(ask, Operation::Reset, now, |_| existed)?
+            Op::Reset => {
+                let existed = self.open(charge.location)?.stored.exists();
+                self.decide(charge, Operation::Reset, now, |_| existed)?
             }
-            Op::Cell => return self.cell(ask, now),
-            Op::Join { cell } => return self.join(ask, cell, now),
+            Op::Cell => return self.cell(charge, now),
+            Op::Join { cell } => return self.join(charge, cell, now),
         };
         self.reply.reading(&reading);
         Ok(())
     }
 
     /// Executes one charge or reservation of a job. `is_admitted` is whether all of them fit.
-    fn take(
+    fn charge(
         &mut self,
-        ask: &Ask,
+        charge: &JobCharge,
         operation: Operation,
         now: Timestamp,
         is_admitted: bool,
     ) -> Result<Reading, CommandError> {
-        self.change(ask, now, |cell, limit| {
+        self.change(charge, now, |cell, limit| {
             let counted = is_admitted || limit.refusals() == Refusals::Counted;
             let charge = if is_admitted { charge_admitted } else { charge_refused };
             let (reading, next) = charge(cell, limit, operation, now);
@@ -307,43 +318,48 @@ impl<'a, K: Keyspace> Step<'a, K> {
         })
     }
 
-    fn look(&mut self, ask: &Ask, cost: Cost, now: Timestamp) -> Result<Reading, CommandError> {
-        self.decide(ask, Operation::Peek { cost }, now, |_| false)
+    fn peek(
+        &mut self,
+        charge: &JobCharge,
+        cost: Cost,
+        now: Timestamp,
+    ) -> Result<Reading, CommandError> {
+        self.decide(charge, Operation::Peek { cost }, now, |_| false)
     }
 
     fn refund(
         &mut self,
-        ask: &Ask,
+        charge: &JobCharge,
         guard: Option<Guard>,
         now: Timestamp,
     ) -> Result<Reading, CommandError> {
-        let Op::Refund { cost, position, id, .. } = ask.op else {
+        let Op::Refund { cost, position, id, .. } = charge.op else {
             return Err(CommandError::Invalid("refund"));
         };
         if let Some(guard) = guard
-            && let Stored::Refund(until) = self.open(guard.place)?.stored
+            && let Stored::Refund(until) = self.open(guard.location)?.stored
             && now < until
         {
-            return self.look(ask, Cost::PEEK, now);
+            return self.peek(charge, Cost::PEEK, now);
         }
         let (position, deduplication) = (ChargePosition(position), Deduplication::Unneeded);
         let operation = Operation::Refund { cost, position, id, deduplication };
-        let reading = self.decide(ask, operation, now, |reading| reading.refunded > 0)?;
+        let reading = self.decide(charge, operation, now, |reading| reading.refunded > 0)?;
         if let Some(guard) = guard
             && now < guard.until
             && (reading.refunded > 0 || self.creation == Creation::Allowed)
         {
-            let held = self.open(guard.place)?;
-            held.stored = Stored::Refund(guard.until);
-            (held.changed, held.is_end_moved) = (Some((ask.rule, now)), true);
+            let state = self.open(guard.location)?;
+            state.stored = Stored::Refund(guard.until);
+            (state.changed, state.is_end_moved) = (Some((charge.rule, now)), true);
         }
         Ok(reading)
     }
 
     /// Answers a read of a cell: writes the cell at the place, or none if it is not valid.
-    fn cell(&mut self, ask: &Ask, now: Timestamp) -> Result<(), CommandError> {
-        let limit = self.rule(ask);
-        let bytes = match &self.open(ask.place)?.stored {
+    fn cell(&mut self, charge: &JobCharge, now: Timestamp) -> Result<(), CommandError> {
+        let limit = self.rule(charge);
+        let bytes = match &self.open(charge.location)?.stored {
             Stored::Cell(cell) if counts(cell, limit, now) => cell.to_bytes(),
             _ => Vec::new(),
         };
@@ -351,15 +367,20 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    fn join(&mut self, ask: &Ask, other: &Cell, now: Timestamp) -> Result<(), CommandError> {
-        let limit = self.rule(ask);
+    fn join(
+        &mut self,
+        charge: &JobCharge,
+        other: &Cell,
+        now: Timestamp,
+    ) -> Result<(), CommandError> {
+        let limit = self.rule(charge);
         let is_changed = counts(other, limit, now);
         if assess(Some(other), limit, Cost::PEEK, now).found == StoredState::Discarded
             && !is_of(other, limit)
         {
             return Err(CommandError::Invalid("cell for this limit"));
         }
-        self.change(ask, now, |cell, limit| {
+        self.change(charge, now, |cell, limit| {
             let next = join(cell, other.clone(), limit, now);
             (Reading::default(), next, is_changed)
         })?;
@@ -370,12 +391,12 @@ impl<'a, K: Keyspace> Step<'a, K> {
     /// returns whether the operation changed the cell.
     fn decide(
         &mut self,
-        ask: &Ask,
+        charge: &JobCharge,
         operation: Operation,
         now: Timestamp,
         is_changed: impl FnOnce(&Reading) -> bool,
     ) -> Result<Reading, CommandError> {
-        self.change(ask, now, |cell, limit| {
+        self.change(charge, now, |cell, limit| {
             let (reading, next) = decide(cell, limit, operation, now);
             let is_changed = is_changed(&reading);
             (reading, next, is_changed)
@@ -384,59 +405,61 @@ impl<'a, K: Keyspace> Step<'a, K> {
 
     fn change(
         &mut self,
-        ask: &Ask,
+        charge: &JobCharge,
         now: Timestamp,
         decide: impl FnOnce(Option<Cell>, &Limit) -> Decided,
     ) -> Result<Reading, CommandError> {
-        let own = self.terms_of(ask)?;
-        let limit = own.as_ref().unwrap_or_else(|| self.rule(ask));
-        let held = self.open(ask.place)?;
-        let kept = held.stored.clone_if_foreign();
-        let cell = held.stored.take_for(limit);
+        let own = self.terms_of(charge)?;
+        let limit = own.as_ref().unwrap_or_else(|| self.rule(charge));
+        let state = self.open(charge.location)?;
+        let kept = state.stored.clone_if_foreign();
+        let cell = state.stored.take_for(limit);
         let end = cell.as_ref().filter(|_| kept.is_none()).map(|cell| expires_at(cell, limit));
         let (reading, next, is_changed) = decide(cell, limit);
-        held.stored = match (is_changed, kept) {
+        state.stored = match (is_changed, kept) {
             (false, Some(kept)) => kept,
             _ => next.map_or(Stored::Missing, Stored::Cell),
         };
         if is_changed {
-            let next = match &held.stored {
+            let next = match &state.stored {
                 Stored::Cell(cell) => Some(expires_at(cell, limit)),
                 _ => None,
             };
-            held.is_end_moved |= next != end;
-            held.changed = Some((ask.rule, now));
+            state.is_end_moved |= next != end;
+            state.changed = Some((charge.rule, now));
         }
         Ok(reading)
     }
 
     #[inline]
-    pub(crate) fn load(&mut self, place: usize) -> Result<(), CommandError> {
-        let held = &mut self.held[place];
-        if !held.is_loaded {
+    pub(crate) fn load(&mut self, location: usize) -> Result<(), CommandError> {
+        let state = &mut self.states[location];
+        if !state.is_loaded {
             let values = &mut *self.values;
-            *held = self.keyspace.load(self.places[place], |value| Held::of(value, values))?;
+            *state = self
+                .keyspace
+                .load(self.locations[location], |value| LocationState::of(value, values))?;
         }
         Ok(())
     }
 
-    fn open(&mut self, place: usize) -> Result<&mut Held, CommandError> {
-        self.load(place)?;
-        let held = &mut self.held[place];
-        held.decode(self.values);
-        Ok(held)
+    fn open(&mut self, location: usize) -> Result<&mut LocationState, CommandError> {
+        self.load(location)?;
+        let state = &mut self.states[location];
+        state.decode(self.values);
+        Ok(state)
     }
 
-    fn rule(&self, ask: &Ask) -> &'a Limit {
-        &self.rules[ask.rule]
+    fn rule(&self, charge: &JobCharge) -> &'a Limit {
+        &self.rules[charge.rule]
     }
 
-    /// Returns the limit with the reservation terms that the operation `ask` contains. Returns
+    /// Returns the limit with the reservation terms that the operation `charge` contains. Returns
     /// `Ok(None)` if the operation contains no such terms.
-    fn terms_of(&self, ask: &Ask) -> Result<Option<Limit>, CommandError> {
-        let limit = self.rule(ask);
+    fn terms_of(&self, charge: &JobCharge) -> Result<Option<Limit>, CommandError> {
+        let limit = self.rule(charge);
         let defaults = || ReservationTerms { max: MAX_WINDOW, ..ReservationTerms::default() };
-        let terms = match ask.op {
+        let terms = match charge.op {
             Op::Reserve { at_most, on_expiry, .. } => {
                 ReservationTerms { at_most, on_expiry, ..defaults() }
             }
@@ -454,10 +477,10 @@ impl<'a, K: Keyspace> Step<'a, K> {
 
     fn list_changes(&mut self, changes: &mut Vec<Change>) {
         let values = &mut *self.values;
-        for (held, place) in self.held.iter_mut().zip(self.places) {
-            let Some((rule, now)) = held.changed else { continue };
-            let (limit, stored, existed) = (&self.rules[rule], &held.stored, held.existed);
-            let is_end_moved = held.is_end_moved || !existed;
+        for (state, location) in self.states.iter_mut().zip(self.locations) {
+            let Some((rule, now)) = state.changed else { continue };
+            let (limit, stored, existed) = (&self.rules[rule], &state.stored, state.existed);
+            let is_end_moved = state.is_end_moved || !existed;
             let live = || {
                 let end = match stored {
                     Stored::Cell(cell) => expires_at(cell, limit),
@@ -469,14 +492,14 @@ impl<'a, K: Keyspace> Step<'a, K> {
             };
             let live = if is_end_moved { live() } else { Millis::new(0) };
             let begin = values.len();
-            match (&held.bytes, place) {
+            match (&state.bytes, location) {
                 (Some(_), _) => {}
-                (None, Place::Key(_)) => stored.write_key(values),
-                (None, Place::Entry(..)) => stored.write_entry(values),
+                (None, Location::Key(_)) => stored.write_key(values),
+                (None, Location::Entry(..)) => stored.write_entry(values),
             }
-            let value = held.bytes.clone().unwrap_or(begin..values.len());
-            let slot = held.slot;
-            changes.push(Change { place: *place, slot, value, existed, live, is_end_moved });
+            let value = state.bytes.clone().unwrap_or(begin..values.len());
+            let slot = state.slot;
+            changes.push(Change { location: *location, slot, value, existed, live, is_end_moved });
         }
     }
 }

@@ -91,7 +91,7 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// Takes the state out of this value and returns it as a cell, or `None` if there is no state.
+    /// PlainCharges the state out of this value and returns it as a cell, or `None` if there is no state.
     /// A state that is not a cell is returned as a cell of another algorithm than that of `limit`,
     /// so it counts as discarded.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {

@@ -239,8 +239,8 @@ impl<B: AsRef<[u8]>> Table<B> {
                 }
                 None => {
                     let key = slot_key(*id);
-                    let place = table.find(&key).err().flatten().ok_or(NoRoom)?;
-                    table.insert(place, &key, self.end(at), &slot[KEY_BYTES + 4..])?;
+                    let location = table.find(&key).err().flatten().ok_or(NoRoom)?;
+                    table.insert(location, &key, self.end(at), &slot[KEY_BYTES + 4..])?;
                 }
             }
         }

@@ -44,13 +44,13 @@ impl Throttle {
     ///
     /// # Errors
     /// The text of the error reply.
-    pub(crate) fn parse(words: &[&[u8]]) -> Result<Self, String> {
-        let ([burst, count, period] | [burst, count, period, _]) = words else {
+    pub(crate) fn parse(args: &[&[u8]]) -> Result<Self, String> {
+        let ([burst, count, period] | [burst, count, period, _]) = args else {
             return Err(USAGE.to_owned());
         };
         let (capacity, count) = (integer(burst)?.saturating_add(1), integer(count)?);
         let period = integer(period)?;
-        let quantity = words.get(3).map_or(Ok(1), |word| integer(word))?;
+        let quantity = args.get(3).map_or(Ok(1), |word| integer(word))?;
         let cost = u64::try_from(quantity).ok().and_then(Cost::new);
         let cost = cost.ok_or_else(|| {
             format!("ERR the quantity must be from 0 to {MAX_EXACT}, not {quantity}")
@@ -155,8 +155,8 @@ mod tests {
 
     /// Charges a bucket of 16 tokens to which 30 tokens per minute are added, and keeps the
     /// bucket's value in `value`.
-    fn charge(value: &mut Option<Vec<u8>>, words: &[&[u8]], seconds: u64) -> [i64; 5] {
-        let throttled = Throttle::parse(words).unwrap().charge(value.as_deref(), at(seconds));
+    fn charge(value: &mut Option<Vec<u8>>, args: &[&[u8]], seconds: u64) -> [i64; 5] {
+        let throttled = Throttle::parse(args).unwrap().charge(value.as_deref(), at(seconds));
         if let Some((next, _)) = throttled.written {
             *value = Some(next);
         }
@@ -165,13 +165,13 @@ mod tests {
 
     #[test]
     fn a_burst_is_admitted_and_then_the_rate() {
-        let (mut value, words) = (None, [&b"15"[..], b"30", b"60"]);
+        let (mut value, args) = (None, [&b"15"[..], b"30", b"60"]);
         for taken in 1..=16 {
-            assert_eq!(charge(&mut value, &words, 0), [0, 16, 16 - taken, -1, 2 * taken]);
+            assert_eq!(charge(&mut value, &args, 0), [0, 16, 16 - taken, -1, 2 * taken]);
         }
-        assert_eq!(charge(&mut value, &words, 0), [1, 16, 0, 2, 32]);
-        assert_eq!(charge(&mut value, &words, 1), [1, 16, 0, 1, 31]);
-        assert_eq!(charge(&mut value, &words, 2), [0, 16, 0, -1, 32]);
+        assert_eq!(charge(&mut value, &args, 0), [1, 16, 0, 2, 32]);
+        assert_eq!(charge(&mut value, &args, 1), [1, 16, 0, 1, 31]);
+        assert_eq!(charge(&mut value, &args, 2), [0, 16, 0, -1, 32]);
         let many = [&b"15"[..], b"30", b"60", b"5"];
         assert_eq!(charge(&mut value, &many, 2), [1, 16, 0, 10, 32]);
         assert_eq!(charge(&mut value, &[b"15", b"30", b"60", b"17"], 2), [1, 16, 0, -1, 32]);
@@ -181,19 +181,19 @@ mod tests {
 
     #[test]
     fn values_of_other_numbers_or_of_redis_cell_are_full_buckets() {
-        let words = [&b"0"[..], b"1", b"60"];
+        let args = [&b"0"[..], b"1", b"60"];
         for value in [&b"1700000000000000000"[..], b"", b"b", b"text"] {
-            assert_eq!(charge(&mut Some(value.to_vec()), &words, 0)[0], 0);
+            assert_eq!(charge(&mut Some(value.to_vec()), &args, 0)[0], 0);
         }
         let mut value = None;
-        assert_eq!(charge(&mut value, &words, 0), [0, 1, 0, -1, 60]);
-        assert_eq!(charge(&mut value, &words, 0), [1, 1, 0, 60, 60]);
+        assert_eq!(charge(&mut value, &args, 0), [0, 1, 0, -1, 60]);
+        assert_eq!(charge(&mut value, &args, 0), [1, 1, 0, 60, 60]);
         assert_eq!(charge(&mut value, &[b"1", b"1", b"60"], 0)[0], 0);
     }
 
     #[test]
     fn impossible_numbers_are_errors_and_buckets_without_capacity_refuse() {
-        for words in [
+        for args in [
             &[&b"1"[..], b"0", b"60"][..],
             &[b"1", b"1", b"-60"],
             &[b"1", b"1", b"9223372036854775807"],
@@ -203,7 +203,7 @@ mod tests {
             &[b"1", b"1"],
             &[b"1", b"1", b"60", b"1", b"1"],
         ] {
-            assert!(Throttle::parse(words).is_err(), "{words:?}");
+            assert!(Throttle::parse(args).is_err(), "{args:?}");
         }
         assert_eq!(charge(&mut None, &[b"-1", b"1", b"60"], 0), [1, 0, 0, -1, 0]);
         assert_eq!(charge(&mut None, &[b"-1", b"1", b"60", b"0"], 0), [0, 0, 0, -1, 0]);

@@ -52,7 +52,7 @@ impl fmt::Display for Explanation<'_> {
         self.paths(f)?;
         for domain in policy.domains() {
             let rows = descriptor::rows(policy, domain);
-            let rows = rows.iter().map(|(path, said)| (&**path, said.clone()));
+            let rows = rows.iter().map(|(path, text)| (&**path, text.clone()));
             table(f, &descriptor::title(domain), rows.collect())?;
         }
         self.answers(f)?;
@@ -190,9 +190,9 @@ descriptors:
           - { key: path, value: /search*, limit: slow, share_threshold: true, mode: shadow }
           - { key: path, value: /, blocked: true, replaces: per-address }
 ";
-        let said = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
-        let (_, said) = said.split_once("limits\n").unwrap();
-        let (said, _) = said.split_once("answers\n").unwrap();
+        let text = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
+        let (_, text) = text.split_once("limits\n").unwrap();
+        let (text, _) = text.split_once("answers\n").unwrap();
         let expected = "  \
   slow  3 requests per 1s (calendar) for each descriptor
   all   9 requests per 1m for all clients together
@@ -207,22 +207,22 @@ descriptors of shop, each counted separately; refused while the store does not a
   free          unlimited
   path=/health  no limit
 ";
-        assert_eq!(said, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]
     fn shedding_is_explained() {
-        let said = |shed: &str| {
+        let text = |shed: &str| {
             let text = format!(
                 "limits: {{ core: {{ quota: 1, window: 1s }} }}\n\
                  rules: [{{ limits: core, priority: critical }}]\nshed: {shed}\n"
             );
-            let said = explain(&crate::parse("shop.yaml", &text).unwrap()).to_string();
-            let (_, said) = said.split_once("rule-1  every request → ").unwrap();
-            let (rule, said) = said.split_once('\n').unwrap();
+            let text = explain(&crate::parse("shop.yaml", &text).unwrap()).to_string();
+            let (_, text) = text.split_once("rule-1  every request → ").unwrap();
+            let (rule, text) = text.split_once('\n').unwrap();
             assert_eq!(rule, "core; priority critical");
-            let (_, said) = said.split_once("shedding\n").unwrap();
-            said.split_once("store\n").unwrap().0.to_owned()
+            let (_, text) = text.split_once("shedding\n").unwrap();
+            text.split_once("store\n").unwrap().0.to_owned()
         };
         let fixed = "{ mode: shadow, fleet: { capacity: 200 }, worker: { in_flight: 9, loop_delay: 5ms, mode: off } }";
         let expected = "  \
@@ -230,13 +230,13 @@ descriptors of shop, each counted separately; refused while the store does not a
   worker  at most 9 requests in flight; task delay at most 5ms (off)
   all     counted, never refused
 ";
-        assert_eq!(said(fixed), expected);
+        assert_eq!(text(fixed), expected);
         let adaptive =
             "{ worker: { adaptive: { algorithm: aimd, min: 2, max: 8 }, queue_delay: 1s } }";
         let expected = "  \
   worker  2 to 8 requests in flight, by AIMD, responses within 5s; queueing delay at most 1s
 ";
-        assert_eq!(said(adaptive), expected);
+        assert_eq!(text(adaptive), expected);
     }
 
     #[test]
@@ -298,7 +298,7 @@ rules:
   - { name: never, match: { path: /a }, limits: failures, refund: [] }
 answers: { refund: { status: [2xx, 304] } }
 ";
-        let said = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
+        let text = explain(&crate::parse("shop.yaml", text).unwrap()).to_string();
         let lines = [
             "5 requests per 15m for all clients together; only responses with 401, 403, 410-420, 5xx count",
             "rule-1  every request → failures; refunded if the service responds with 304, 5xx",
@@ -306,7 +306,7 @@ answers: { refund: { status: [2xx, 304] } }
             "refund   if the service responds with 2xx, 304",
         ];
         for line in lines {
-            assert!(said.contains(line), "{line}\n{said}");
+            assert!(text.contains(line), "{line}\n{text}");
         }
     }
 }

@@ -41,15 +41,15 @@ pub(crate) fn merged(
         report.error(given[0].at, message, "write the content of the file here");
         return None;
     };
-    let (mut merged, mut is_whole) = (Vec::new(), true);
+    let (mut merged, mut is_complete) = (Vec::new(), true);
     let mut size = document.size;
     for one in &given {
         match read(one, directory, files, report) {
             Some(node) => {
                 size += node.size;
-                is_whole &= add(&mut merged, node, report).is_some();
+                is_complete &= add(&mut merged, node, report).is_some();
             }
-            None => is_whole = false,
+            None => is_complete = false,
         }
     }
     if size > MAX_NODES {
@@ -58,8 +58,8 @@ pub(crate) fn merged(
         return None;
     }
     let at = document.at;
-    is_whole &= add(&mut merged, document, report).is_some();
-    is_whole.then_some(Node { kind: NodeKind::Mapping(merged), at, size })
+    is_complete &= add(&mut merged, document, report).is_some();
+    is_complete.then_some(Node { kind: NodeKind::Mapping(merged), at, size })
 }
 
 /// Returns the names of the files that `document` includes, or `None` if it includes no files. A
@@ -105,7 +105,7 @@ fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> O
         merged.push((Node { kind: NodeKind::Null, at: file.at, size: 1 }, file));
         return Some(());
     };
-    let (mut is_whole, mut own) = (true, HashSet::new());
+    let (mut is_complete, mut own) = (true, HashSet::new());
     for (key, value) in pairs {
         let name = key.text().unwrap_or_default().to_owned();
         let same = |(known, _): &&mut (Node, Node)| known.text() == Some(&name);
@@ -125,11 +125,11 @@ fn add(merged: &mut Vec<(Node, Node)>, file: Node, report: &mut Report<'_>) -> O
             }
             _ => {
                 let message = format_args!("{} is in two files", quoted(&name));
-                let hint = format_args!("also {}", report.place(known.at, key.at));
+                let hint = format_args!("also {}", report.location(known.at, key.at));
                 report.error(key.at, message, hint);
-                is_whole = false;
+                is_complete = false;
             }
         }
     }
-    is_whole.then_some(())
+    is_complete.then_some(())
 }

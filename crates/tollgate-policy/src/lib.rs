@@ -54,7 +54,9 @@ pub use explain::{Explanation, explain};
 pub use files::{MAX_FILE_BYTES, MAX_NETWORKS};
 pub use finding::{Finding, PolicyErrors};
 pub use format::format;
-pub use load::{LoadError, LoadedPolicy, load, load_bytes, named_files, parse, parse_beside, read};
+pub use load::{
+    LoadError, LoadedPolicy, load, load_bytes, named_files, parse, parse_relative_to, read,
+};
 pub use network_file::{MAX_NETWORK_FILE_BYTES, NetworkFile};
 pub use schema::schema;
 pub use settings::{

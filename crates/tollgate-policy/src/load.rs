@@ -145,7 +145,7 @@ pub fn parse(name: &str, text: &str) -> Result<LoadedPolicy, PolicyErrors> {
 ///
 /// # Errors
 /// All mistakes in the text.
-pub fn parse_beside(
+pub fn parse_relative_to(
     current: &Policy,
     name: &str,
     text: &str,

@@ -68,7 +68,7 @@ impl Files<'_> {
     ) -> Option<NetworkSet> {
         let file: Arc<str> = path.display().to_string().into();
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let (mut networks, mut is_whole) = (Vec::new(), true);
+        let (mut networks, mut is_complete) = (Vec::new(), true);
         for (index, line) in text.lines().enumerate() {
             let entry = line.split(['#', ';']).next().unwrap_or_default();
             let network = entry.trim();
@@ -86,11 +86,11 @@ impl Files<'_> {
                 Err(error) => {
                     let before = entry.len() - entry.trim_start().len();
                     report.error_in_file(&file, index + 1, line, (before, network), error);
-                    is_whole = false;
+                    is_complete = false;
                 }
             }
         }
-        is_whole.then(|| NetworkSet::new(networks))
+        is_complete.then(|| NetworkSet::new(networks))
     }
 }
 

@@ -48,7 +48,7 @@ impl<'t> Report<'t> {
 
     /// Returns a description of the position `at`, for example `on line 3`, for a message about the
     /// position `from`. If `at` is in another file than `from`, the description names that file.
-    pub(crate) fn place(&self, at: Span, from: Span) -> String {
+    pub(crate) fn location(&self, at: Span, from: Span) -> String {
         match self.files.get(usize::from(at.file)) {
             Some((file, _)) if at.file != from.file => format!("in {file}, line {}", at.line),
             _ => format!("on line {}", at.line),

@@ -71,7 +71,7 @@ where
             return Ok(rejected(violation.into(), version, peer, settings));
         }
         let exchange = ExchangeGuard::begin(conversation);
-        let asks_upgrade =
+        let is_upgrade_request =
             version == Version::HTTP_11 && request.headers().contains_key(header::UPGRADE);
         let answer = match admit(&request, &settings.limits) {
             Err(problem) => rejected(problem, version, peer, settings),
@@ -96,7 +96,7 @@ where
                 answer.map(|body| Either::Left(CountedBody::new(body, version, exchange)))
             }
         };
-        if asks_upgrade {
+        if is_upgrade_request {
             conversation.answer_upgrade(match answer.status() {
                 StatusCode::SWITCHING_PROTOCOLS => UpgradeAnswer::Accepted,
                 _ => UpgradeAnswer::Declined,
@@ -183,7 +183,7 @@ fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Op
         // After a request that failed in its body, the start of the next request is unknown.
         return Some(fault.into());
     }
-    if session.is_parting() {
+    if session.is_draining() {
         return Some(CloseReason::Shutdown);
     }
     // An error response that the layer returned instead of the upstream is a refusal.
@@ -204,7 +204,7 @@ fn close_for<B>(
     match (version, reason) {
         // The other streams of the connection continue. At shutdown, HTTP/2 sends `GOAWAY` instead.
         (Version::HTTP_2, CloseReason::SlowRequest) => session.count(reason),
-        (Version::HTTP_2, CloseReason::Refused) => session.conversation().ask_to_close(reason),
+        (Version::HTTP_2, CloseReason::Refused) => session.conversation().request_close(reason),
         (Version::HTTP_2, _) => {}
         _ => {
             session.conversation().note_close(reason);

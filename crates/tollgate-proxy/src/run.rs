@@ -46,9 +46,9 @@ const UNSENT_BYTES: u32 = 64 * 1_024;
 /// `connection: close`.
 const LAST_REQUEST: Duration = Duration::from_secs(1);
 /// The longest time from the end of a connection's last request until the connection is closed.
-const GOODBYE: Duration = Duration::from_secs(5);
+const LINGER: Duration = Duration::from_secs(5);
 /// The longest time for closing an idle client connection to make room for a new one.
-const SHORT_GOODBYE: Duration = Duration::from_millis(100);
+const EVICTION_LINGER: Duration = Duration::from_millis(100);
 /// The size of hyper's buffer for a request head. The strict reader has already limited the size of
 /// the head, so this buffer only has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -199,8 +199,8 @@ async fn serve<S, B>(
 
     let draining = PollOnWake::new(session.reached(Phase::Draining));
     let idle = PollOnWake::new(conversation.idle_for(settings.timeouts.keep_alive_idle));
-    let close_asked = PollOnWake::new(conversation.close_asked());
-    let goodbye = tokio::select! {
+    let close_requested = PollOnWake::new(conversation.close_requested());
+    let linger = tokio::select! {
         biased;
         _ = connection.as_mut() => return conversation.leave(),
         // If the phase is already `Cut`, the next wait returns at once.
@@ -210,14 +210,14 @@ async fn serve<S, B>(
             // closed before the drain time ends, and does not count as aborted.
             () = sleep(LAST_REQUEST.min(settings.timeouts.drain / 2)) => {
                 conversation.note_close(CloseReason::Shutdown);
-                GOODBYE
+                LINGER
             }
         },
         () = idle => {
             conversation.note_close(CloseReason::Idle);
-            GOODBYE
+            LINGER
         }
-        () = close_asked => SHORT_GOODBYE,
+        () = close_requested => EVICTION_LINGER,
     };
     conversation.leave();
     connection.as_mut().graceful_shutdown();
@@ -225,8 +225,8 @@ async fn serve<S, B>(
         _ = connection => {}
         () = session.reached(Phase::Cut) => {}
         () = async {
-            sleep(goodbye).await;
-            conversation.idle_for(goodbye).await;
+            sleep(linger).await;
+            conversation.idle_for(linger).await;
         } => {}
     }
 }
@@ -246,7 +246,7 @@ async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) ->
                 None
             }
         },
-        () = conversation.close_asked() => None,
+        () = conversation.close_requested() => None,
         () = session.reached(Phase::Cut) => None,
     }
 }

@@ -15,10 +15,10 @@ pub(crate) type Slot = ConnectionSlot<Conversation, ConnectionMetrics>;
 /// [`Connections`](tollgate_http::Connections). Every task of the connection has a clone. The
 /// connection leaves the registry when the last clone is dropped.
 #[derive(Debug, Clone)]
-pub(crate) struct Session(Arc<Held>);
+pub(crate) struct Session(Arc<Shared>);
 
 #[derive(Debug)]
-struct Held {
+struct Shared {
     shutdown: Shutdown,
     peer: PeerName,
     slot: Slot,
@@ -29,7 +29,7 @@ struct Held {
 impl Session {
     pub(crate) fn new(shutdown: Shutdown, peer: IpAddr, scheme: Scheme, slot: Slot) -> Self {
         let (peer, timer) = (PeerName::of(Some(peer), scheme), Mutex::default());
-        Self(Arc::new(Held { shutdown, peer, slot, timer }))
+        Self(Arc::new(Shared { shutdown, peer, slot, timer }))
     }
 
     /// Returns the client's address and protocol as texts for the forwarding fields.
@@ -64,7 +64,7 @@ impl Session {
     }
 
     /// Returns whether the proxy is shutting down.
-    pub(crate) fn is_parting(&self) -> bool {
+    pub(crate) fn is_draining(&self) -> bool {
         self.0.shutdown.phase() > Phase::Serving
     }
 

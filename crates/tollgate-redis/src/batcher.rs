@@ -58,7 +58,7 @@ pub struct BatcherLimits {
     /// started to replace the connection. The deadline of the call can end the wait earlier. The
     /// wait is useful because a demoted server still reports which calls it did not execute. During
     /// the wait, the batcher sends no other call to the shard.
-    pub last_words: Duration,
+    pub disconnect_grace: Duration,
 }
 
 impl Default for BatcherLimits {
@@ -69,7 +69,7 @@ impl Default for BatcherLimits {
             call: 128,
             call_bytes: 256 << 10,
             overdue_after: Duration::from_millis(1),
-            last_words: Duration::from_millis(250),
+            disconnect_grace: Duration::from_millis(250),
         }
     }
 }
@@ -162,7 +162,7 @@ impl<C: Codec> Batcher<C> {
             Arc::clone(&link),
             Arc::clone(&counters),
             Arc::clone(&pacing),
-            limits.last_words,
+            limits.disconnect_grace,
         ));
         let driver = Driver::new(exit, Arc::clone(&dispatcher), Arc::clone(&pacing));
         let driver = tokio::spawn(driver.run()).abort_handle();
@@ -242,7 +242,7 @@ impl<C: Codec> Batcher<C> {
             return BatcherError::Unavailable;
         }
         self.counters.timed_out();
-        self.link.missed(submitted);
+        self.link.record_miss(submitted);
         BatcherError::TimedOut
     }
 
@@ -262,13 +262,13 @@ impl<C: Codec> Batcher<C> {
     /// [released](Self::release), the batcher rejects every job that does not have
     /// [`Priority::Replay`] with [`BatcherError::Unavailable`].
     pub(crate) fn pause_until_replayed(&self) {
-        self.link.histories().pause_until_replayed();
+        self.link.epochs().pause_until_replayed();
     }
 
     /// Returns whether the batcher rejects charges now, because the current replication epoch is
     /// not [released](Self::release).
     pub(crate) fn holds(&self) -> bool {
-        self.link.histories().holds()
+        self.link.epochs().holds()
     }
 
     /// Returns the priority of a job. While charges are held back, a job that only reads has the
@@ -280,18 +280,18 @@ impl<C: Codec> Batcher<C> {
 
     /// Returns the number of the replication epoch of the server's data.
     pub(crate) fn history(&self) -> u64 {
-        self.link.histories().number()
+        self.link.epochs().number()
     }
 
     /// Returns for how long no server was connected before the current replication epoch began.
     pub(crate) fn outage(&self) -> Millis {
-        self.link.histories().outage()
+        self.link.epochs().outage()
     }
 
     /// Permits charges in the replication epoch with the number `history`, after missing charges
     /// were replayed.
     pub(crate) fn release(&self, history: u64) {
-        self.link.histories().release(history);
+        self.link.epochs().release(history);
     }
 
     /// Returns the link to the server.

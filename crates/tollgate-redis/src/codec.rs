@@ -41,7 +41,7 @@ pub(crate) trait Codec: Send + Sync + 'static {
     fn job_bytes(&self, job: &Self::Job) -> usize;
 
     /// Prepares the server for the commands of this codec. Called once for each new connection, and
-    /// again when an error reply leads to [`Remedy::Load`].
+    /// again when an error reply leads to [`ErrorAction::Load`].
     fn load(
         &self,
         connection: &mut MultiplexedConnection,
@@ -62,12 +62,12 @@ pub(crate) trait Codec: Send + Sync + 'static {
     }
 
     /// Returns how to react to an error reply to a command of this codec.
-    fn remedy(&self, error: &RedisError) -> Remedy;
+    fn error_action(&self, error: &RedisError) -> ErrorAction;
 }
 
 /// How to react to an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Remedy {
+pub(crate) enum ErrorAction {
     /// No job was executed, because the server does not have the step. Load the step, then encode
     /// and send the jobs again.
     Load,

@@ -1,14 +1,14 @@
 //! Encodes many jobs into one command, in the format that the step reads. The command contains each
 //! key and each limit once.
 
-mod places;
+mod locations;
 mod run;
 
 use std::collections::HashMap;
 
 use tollgate_core::{OnExpiry, Timestamp};
 
-use self::places::{NamedPlace, place_keys};
+use self::locations::{NamedLocation, location_keys};
 use self::run::{Keys, Run};
 use crate::job::{Job, JobCharge, Op, Rule};
 
@@ -39,10 +39,10 @@ pub(crate) struct Command<'a> {
     pub(crate) argument: Vec<u8>,
 }
 
-/// The encoded size of a job in bytes, without its keys and charges. `ASK_BYTES` is the size of a
+/// The encoded size of a job in bytes, without its keys and charges. `CHARGE_BYTES` is the size of a
 /// charge without its key.
 pub(crate) const JOB_BYTES: usize = 11;
-pub(crate) const ASK_BYTES: usize = 40;
+pub(crate) const CHARGE_BYTES: usize = 40;
 
 impl<'a> Command<'a> {
     /// Encodes a command that executes `jobs` in the given order. Jobs without charges are left
@@ -54,9 +54,9 @@ impl<'a> Command<'a> {
         layout: Layout,
     ) -> Self {
         let mut indexes = Indexes::default();
-        let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + ASK_BYTES));
+        let mut body = Vec::with_capacity(jobs.len() * (JOB_BYTES + CHARGE_BYTES));
         let mut run: Option<Run> = None;
-        for job in jobs.iter().filter(|job| !job.asks.is_empty()) {
+        for job in jobs.iter().filter(|job| !job.charges.is_empty()) {
             let next = indexes.run(job);
             if let (Some(run), Some(next)) = (&mut run, &next)
                 && run.join(next)
@@ -84,9 +84,9 @@ impl<'a> Command<'a> {
             push_rule(&mut argument, rule);
         }
         let keys = if has_places {
-            place_keys(&indexes.places, &mut argument)
+            location_keys(&indexes.locations, &mut argument)
         } else {
-            indexes.places.iter().map(|place| place.name).collect()
+            indexes.locations.iter().map(|location| location.name).collect()
         };
         argument.extend_from_slice(&body);
         Self { keys, argument }
@@ -96,7 +96,7 @@ impl<'a> Command<'a> {
 /// The indexes of keys and limits in a command. The first index is 1, as in Lua.
 #[derive(Default)]
 struct Indexes<'a> {
-    places: Vec<NamedPlace<'a>>,
+    locations: Vec<NamedLocation<'a>>,
     key_indexes: HashMap<&'a [u8], usize>,
     rules: Vec<Rule>,
     rule_indexes: HashMap<Rule, usize>,
@@ -107,15 +107,17 @@ impl<'a> Indexes<'a> {
     /// that uses the key.
     fn key(&mut self, name: &'a [u8], kind: u8) -> usize {
         *self.key_indexes.entry(name).or_insert_with(|| {
-            self.places.push(NamedPlace { name, kind });
-            self.places.len()
+            self.locations.push(NamedLocation { name, kind });
+            self.locations.len()
         })
     }
 
     /// Returns a run that contains only this job, or `None` if the job does not have exactly one
     /// charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
-        let [operation @ JobCharge { op: Op::Take { cost }, .. }] = &*job.asks else { return None };
+        let [operation @ JobCharge { op: Op::Charge { cost }, .. }] = &*job.charges else {
+            return None;
+        };
         let rule = self.rule(operation.rule_at(job.now));
         let key = self.key(&operation.key, operation.rule.kind);
         Some(Run { now: job.now, rule, cost: *cost, key, jobs: 1, keys: Keys::Consecutive })
@@ -130,22 +132,22 @@ impl<'a> Indexes<'a> {
 }
 
 /// The most charges of a job that can be encoded without a code for each charge.
-const MAX_TAKES: usize = 16;
+const MAX_CHARGES: usize = 16;
 const TAKE_ALL: u8 = 8;
 
 fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
     push_number(out, job.now.as_millis());
-    push_index(out, job.asks.len());
+    push_index(out, job.charges.len());
     let takes_from_windows = takes_from_windows(job);
     if takes_from_windows {
         out.push(TAKE_ALL);
     }
-    for operation in &job.asks {
+    for operation in &job.charges {
         match operation.op {
-            Op::Take { cost } if takes_from_windows => {
+            Op::Charge { cost } if takes_from_windows => {
                 push_target(out, indexes, operation, (job.now, cost));
             }
-            _ => push_ask(out, indexes, operation, job.now),
+            _ => push_charge(out, indexes, operation, job.now),
         }
     }
 }
@@ -153,12 +155,12 @@ fn push_job<'a>(out: &mut Vec<u8>, indexes: &mut Indexes<'a>, job: &'a Job) {
 /// Returns whether each charge of a job has a key of its own, and all limits of the job are fixed
 /// windows that do not count refused requests.
 fn takes_from_windows(job: &Job) -> bool {
-    job.asks.len() <= MAX_TAKES
-        && job.asks.iter().enumerate().all(|(index, operation)| {
-            matches!(operation.op, Op::Take { cost } if cost > 0)
+    job.charges.len() <= MAX_CHARGES
+        && job.charges.iter().enumerate().all(|(index, operation)| {
+            matches!(operation.op, Op::Charge { cost } if cost > 0)
                 && operation.rule.kind == Rule::FIXED_WINDOW
                 && operation.rule.counts_refused == 0
-                && job.asks[..index].iter().all(|before| before.key != operation.key)
+                && job.charges[..index].iter().all(|before| before.key != operation.key)
         })
 }
 
@@ -169,21 +171,21 @@ fn push_rule(out: &mut Vec<u8>, rule: &Rule) {
     }
 }
 
-fn push_ask<'a>(
+fn push_charge<'a>(
     out: &mut Vec<u8>,
     indexes: &mut Indexes<'a>,
     operation: &'a JobCharge,
     now: Timestamp,
 ) {
     let (code, cost) = match operation.op {
-        Op::Take { cost } => (1, cost),
+        Op::Charge { cost } => (1, cost),
         Op::TakeLease { cost, .. } => (2, cost),
         Op::Refund { cost, .. } => (3, cost),
         Op::RefundGuarded { cost, .. } => (4, cost),
         Op::RefundLease { .. } => (5, 0),
         Op::Renew { .. } => (6, 0),
-        Op::Look { cost } => (7, cost),
-        Op::Forget => (11, 0),
+        Op::Peek { cost } => (7, cost),
+        Op::Reset => (11, 0),
         Op::Cell => (12, 0),
         Op::Join { .. } => (13, 0),
         Op::Reserve { cost, .. } => (14, cost),
@@ -193,7 +195,7 @@ fn push_ask<'a>(
     out.push(code);
     push_target(out, indexes, operation, (now, cost));
     match &operation.op {
-        Op::Take { .. } | Op::Look { .. } | Op::Forget | Op::Cell => {}
+        Op::Charge { .. } | Op::Peek { .. } | Op::Reset | Op::Cell => {}
         Op::TakeLease { id, .. } | Op::RefundLease { id } | Op::Renew { id } => {
             out.extend_from_slice(&id.0.to_be_bytes());
         }

@@ -58,7 +58,7 @@ impl DecisionTime {
         self.is_checked.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the time of a job that was created at `begun`, when the application's clock showed
+    /// Returns the time of a job that was created at `started`, when the application's clock showed
     /// `now`. `skews` contains, for each limit of the job, how far in the future stored state may
     /// be.
     ///
@@ -71,17 +71,17 @@ impl DecisionTime {
         &self,
         shard: &ShardClock,
         now: Timestamp,
-        begun: Instant,
+        started: Instant,
         skews: impl Iterator<Item = Millis>,
     ) -> JobTime {
         match self.clock {
-            DecisionClock::Shard => match shard.time(begun) {
+            DecisionClock::Shard => match shard.time(started) {
                 Some(now) => JobTime { now, tolerance: Some(SHARD_TIME_TTL) },
                 None => JobTime { now, tolerance: Some(Millis::ZERO) },
             },
             DecisionClock::Application if self.is_checked.load(Ordering::Relaxed) => {
                 let tolerance = half(skews.min().unwrap_or(DEFAULT_SKEW_MAX));
-                let offset = shard.ahead_of(now, begun);
+                let offset = shard.ahead_of(now, started);
                 let wrong = offset.filter(|offset| !offset.is_within(tolerance));
                 let now = wrong.map_or(now, |offset| offset.shift(now));
                 JobTime { now, tolerance: Some(tolerance) }

@@ -35,8 +35,8 @@ pub fn reply(data: &[u8]) {
 
 fn job(choice: u8) -> Job {
     let op = match choice >> 4 & 3 {
-        0 => Op::Take { cost: 1 },
-        1 => Op::Look { cost: u64::from(choice) },
+        0 => Op::Charge { cost: 1 },
+        1 => Op::Peek { cost: u64::from(choice) },
         2 => Op::Cell,
         _ => Op::Renew { id: ChargeId(u128::from(choice)) },
     };
@@ -48,7 +48,7 @@ fn job(choice: u8) -> Job {
         op: op.clone(),
         schedule: None,
     };
-    Job { now: Timestamp::EPOCH, tolerance: None, asks: (0..choice & 3).map(charge).collect() }
+    Job { now: Timestamp::EPOCH, tolerance: None, charges: (0..choice & 3).map(charge).collect() }
 }
 
 /// A keyed hash that returns the first 16 bytes of its input.
@@ -105,9 +105,9 @@ fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
         let subjects: Vec<_> = charges.iter().map(|charge| subject(charge[2])).collect();
         let limit = |charge: &[u8]| &LIMITS[usize::from(charge[0] & 15) % LIMITS.len()];
         if charges.first().is_some_and(|charge| charge[1] == 255) {
-            let place = |(charge, subject)| CellKey { limit: limit(charge), subject };
-            let places: Vec<_> = charges.iter().copied().zip(&subjects).map(place).collect();
-            jobs.extend(Job::of_places(keys, now, &places));
+            let cell_key = |(charge, subject)| CellKey { limit: limit(charge), subject };
+            let cell_keys: Vec<_> = charges.iter().copied().zip(&subjects).map(cell_key).collect();
+            jobs.extend(Job::of_cell_keys(keys, now, &cell_keys));
             continue;
         }
         let charge = |(charge, subject): (&&[u8], _)| Charge {

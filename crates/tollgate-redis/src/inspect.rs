@@ -19,7 +19,7 @@ const QUESTIONS: &str = "INFO, TIME, ACL WHOAMI and CONFIG GET";
 /// The number of round trips that are measured.
 const ROUND_TRIPS: usize = 5;
 
-const RIGHTS: &str = "questions for the user's rights";
+const PERMISSION_QUERY: &str = "questions for the user's rights";
 
 /// Information about a server. A value that the user may not read is `None`.
 #[derive(Clone, Debug, Default)]
@@ -51,10 +51,10 @@ pub struct Inspection {
 pub async fn inspect(endpoint: &Endpoint, within: Duration) -> Result<Inspection, LinkError> {
     let address = endpoint.to_string();
     let slow = |_| LinkError::Slow { address: address.clone(), within };
-    timeout(within, ask(endpoint)).await.map_err(slow)?
+    timeout(within, query(endpoint)).await.map_err(slow)?
 }
 
-async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
+async fn query(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     let connection = open(endpoint, 0, Pushes::Ignored).await?;
     let round_trip = round_trip(&connection.handle()).await;
     let mut questions = redis::pipe();
@@ -72,16 +72,16 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
     let excess = if is_sentinel {
         None
     } else {
-        let asked = ExcessPermissions::ask(&mut connection.handle()).await;
-        let lost = |error| LinkError::answered(connection.address(), RIGHTS, &error);
-        Some(asked.map_err(lost)?)
+        let result = ExcessPermissions::query(&mut connection.handle()).await;
+        let lost = |error| LinkError::answered(connection.address(), PERMISSION_QUERY, &error);
+        Some(result.map_err(lost)?)
     };
     let loads_code = match is_sentinel {
         true => None,
         false => {
-            let asked = may_load_code(&mut connection.handle()).await;
-            let lost = |error| LinkError::answered(connection.address(), RIGHTS, &error);
-            Some(asked.map_err(lost)?)
+            let result = may_load_code(&mut connection.handle()).await;
+            let lost = |error| LinkError::answered(connection.address(), PERMISSION_QUERY, &error);
+            Some(result.map_err(lost)?)
         }
     };
     let user = redis::from_redis_value_ref::<String>(user).ok();
@@ -100,7 +100,7 @@ async fn ask(endpoint: &Endpoint) -> Result<Inspection, LinkError> {
 /// neither a function nor a script. The server rejects either the user or the text.
 async fn may_load_code(connection: &mut MultiplexedConnection) -> RedisResult<bool> {
     for kind in ["FUNCTION", "SCRIPT"] {
-        match script::ask(connection, redis::cmd(kind).arg("LOAD").arg("no code")).await {
+        match script::query(connection, redis::cmd(kind).arg("LOAD").arg("no code")).await {
             Err(error) if error.code() == Some("NOPERM") => {}
             Err(error) if error.code().is_none() => return Err(error),
             _ => return Ok(true),

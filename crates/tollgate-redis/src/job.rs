@@ -18,7 +18,7 @@ pub(crate) struct Job {
     /// The largest permitted difference of `now` from the shard's clock. See
     /// [`JobTime::tolerance`].
     pub(crate) tolerance: Option<Millis>,
-    pub(crate) asks: Box<[JobCharge]>,
+    pub(crate) charges: Box<[JobCharge]>,
 }
 
 /// One charge of a job, or another operation on one limit and subject.
@@ -50,14 +50,14 @@ pub(crate) struct Rule {
 /// cell that these bytes encode.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
-    Take {
+    Charge {
         cost: u64,
     },
     TakeLease {
         cost: u64,
         id: ChargeId,
     },
-    Look {
+    Peek {
         cost: u64,
     },
     Refund {
@@ -76,7 +76,7 @@ pub(crate) enum Op {
     Renew {
         id: ChargeId,
     },
-    Forget,
+    Reset,
     Reserve {
         cost: u64,
         id: ChargeId,
@@ -110,7 +110,7 @@ impl Job {
             let op = Op::new(charge, &key, now);
             JobCharge::new(charge.limit, key, op)
         };
-        Self { now, tolerance, asks: charges.iter().map(operation).collect() }
+        Self { now, tolerance, charges: charges.iter().map(operation).collect() }
     }
 
     /// Returns the same job with a final time. A job for a replica needs a final time, because the
@@ -127,7 +127,7 @@ impl Job {
     /// Returns the `skew_max` of each limit of the job: how far in the future the times in stored
     /// state may be.
     pub(crate) fn skews(&self) -> impl Iterator<Item = Millis> {
-        self.asks.iter().map(|operation| Millis::new(operation.rule.skew_max))
+        self.charges.iter().map(|operation| Millis::new(operation.rule.skew_max))
     }
 
     /// Replaces the job's time by the shard's time if the two times differ by more than the job's
@@ -137,18 +137,20 @@ impl Job {
         let offset = shard.ahead_of(self.now);
         if !offset.is_within(tolerance) {
             self.now = offset.shift(self.now);
-            self.asks.iter_mut().for_each(|operation| operation.op.shift(offset));
+            self.charges.iter_mut().for_each(|operation| operation.op.shift(offset));
         }
     }
 
     /// Returns whether the job changes nothing, whatever state the server has.
     pub(crate) fn is_read_only(&self) -> bool {
-        self.asks.iter().all(|operation| match operation.op {
-            Op::Take { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost == 0,
-            Op::Look { .. } | Op::Cell => true,
+        self.charges.iter().all(|operation| match operation.op {
+            Op::Charge { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => {
+                cost == 0
+            }
+            Op::Peek { .. } | Op::Cell => true,
             Op::Refund { .. } | Op::RefundGuarded { .. } => false,
             Op::Extend { .. } | Op::Settle { .. } => false,
-            Op::RefundLease { .. } | Op::Renew { .. } | Op::Forget | Op::Join { .. } => false,
+            Op::RefundLease { .. } | Op::Renew { .. } | Op::Reset | Op::Join { .. } => false,
         })
     }
 }
@@ -215,25 +217,25 @@ impl Op {
             Operation::Charge { cost, id } | Operation::Reserve { cost, id, .. } if has_leases => {
                 Self::TakeLease { cost: cost.get(), id }
             }
-            Operation::Charge { cost, .. } => Self::Take { cost: cost.get() },
-            Operation::Peek { cost } => Self::Look { cost: cost.get() },
+            Operation::Charge { cost, .. } => Self::Charge { cost: cost.get() },
+            Operation::Peek { cost } => Self::Peek { cost: cost.get() },
             Operation::Refund { id, .. } if has_leases => Self::RefundLease { id },
             Operation::Refund { cost, position, id, deduplication } => {
                 // The step never creates a charge position above the largest exact integer, so all
                 // larger positions can be treated alike.
-                let (cost, place) = (cost.get(), position.0.min(MAX_EXACT + 1));
+                let (cost, stored_position) = (cost.get(), position.0.min(MAX_EXACT + 1));
                 match deduplication {
-                    Deduplication::Unneeded => Self::Refund { cost, position: place },
+                    Deduplication::Unneeded => Self::Refund { cost, position: stored_position },
                     Deduplication::ById => {
                         let (guard, until) =
                             (refund_name(key, id), remembered_until(charge.limit, position, now));
-                        Self::RefundGuarded { cost, position: place, guard, until }
+                        Self::RefundGuarded { cost, position: stored_position, guard, until }
                     }
                 }
             }
             Operation::Extend { id, .. } if has_leases => Self::Renew { id },
             Operation::Renew { id } => Self::Renew { id },
-            Operation::Reset => Self::Forget,
+            Operation::Reset => Self::Reset,
             Operation::Reserve { .. } | Operation::Extend { .. } | Operation::Settle { .. } => {
                 Self::of_reservation(charge, now)
             }
@@ -273,7 +275,7 @@ impl Op {
                 let most = charge.limit.capacity().saturating_add(hold.overdraft).min(MAX_EXACT);
                 Self::Settle { cost: cost.get(), id, most }
             }
-            _ => Self::Look { cost: charge.operation.cost().get() },
+            _ => Self::Peek { cost: charge.operation.cost().get() },
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) const PREFIX: &str = "tg1";
 
 /// The characters in clear-text subjects that are not escaped, in addition to letters and digits.
 /// Braces are escaped because they delimit the hash tag.
-const KEPT: &[u8] = b"._-:/@";
+const UNESCAPED: &[u8] = b"._-:/@";
 
 /// The longest subject in clear text, in bytes. Longer subjects are hashed.
 const MAX_CLEAR_SUBJECT_BYTES: usize = 512;
@@ -88,7 +88,7 @@ impl Keys {
         if reveal == Reveal::Clear {
             // A hashed subject never begins with `=`.
             name.push('=');
-            push_subject(name, subject, KEPT);
+            push_subject(name, subject, UNESCAPED);
         }
         if name.len() == begin || name.len() > begin + MAX_CLEAR_SUBJECT_BYTES {
             name.truncate(begin);
@@ -108,9 +108,9 @@ impl Keys {
         }
         pattern.push_str(if self.tag.is_none() { ":{=" } else { ":=" });
         if !value.is_empty() {
-            push_readable(&mut pattern, dimension.as_bytes(), KEPT);
+            push_readable(&mut pattern, dimension.as_bytes(), UNESCAPED);
             pattern.push('=');
-            push_readable(&mut pattern, value, KEPT);
+            push_readable(&mut pattern, value, UNESCAPED);
         }
         // The pattern excludes the records of refunds, because their names have a suffix after the
         // brace.

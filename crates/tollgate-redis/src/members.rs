@@ -53,7 +53,7 @@ pub(crate) struct MembersView {
     outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
     /// The servers that have neither answered nor failed to answer since the start. One of these
     /// servers may have the counters, so no server is charged until this set is empty.
-    unasked: Arc<BTreeSet<Box<str>>>,
+    unqueried: Arc<BTreeSet<Box<str>>>,
 }
 
 impl MembersView {
@@ -67,7 +67,7 @@ impl MembersView {
     pub(crate) fn permits(&self, address: &str) -> bool {
         let is_chosen =
             !self.deposed.contains_key(address) && !self.outranked.contains_key(address);
-        is_chosen && self.unasked.is_empty() && self.has(address)
+        is_chosen && self.unqueried.is_empty() && self.has(address)
     }
 
     /// Returns the servers, except the primary that the sentinels name.
@@ -95,7 +95,7 @@ impl Members {
     pub(crate) fn chosen_by_mark(servers: Vec<Endpoint>, limits: &LinkLimits) -> Arc<Self> {
         let members = Self::of(servers, limits);
         members.view.send_modify(|view| {
-            view.unasked = Arc::new(view.addresses.iter().cloned().collect());
+            view.unqueried = Arc::new(view.addresses.iter().cloned().collect());
         });
         let order = Arc::clone(&members.view.borrow().addresses);
         members.election.lock().choose_by_mark(order);
@@ -150,7 +150,7 @@ impl Members {
             let ServerReport { role, replication, mark, at, .. } = server_report;
             let mut election = self.election.lock();
             election.record_report(address, *role, replication.as_ref(), *mark, *at);
-            self.asked(address);
+            self.mark_queried(address);
             self.publish(&election);
         }
         if self.permits(address) { Ok(()) } else { Err(self.reason(address)) }
@@ -160,14 +160,14 @@ impl Members {
     pub(crate) fn record_unreachable(&self, address: &str) {
         let mut election = self.election.lock();
         election.record_unreachable(address, Instant::now());
-        self.asked(address);
+        self.mark_queried(address);
         self.publish(&election);
     }
 
     /// Waits until every server was queried once. Each query ends within [`LinkLimits::connect`].
     pub(crate) async fn settled(&self) {
         // An error of this wait means that the member list was dropped.
-        let _ = self.view().wait_for(|view| view.unasked.is_empty()).await;
+        let _ = self.view().wait_for(|view| view.unqueried.is_empty()).await;
     }
 
     /// Returns the addresses of the reachable servers that report the role of a primary.
@@ -181,23 +181,23 @@ impl Members {
         self.election.lock().next_epoch()
     }
 
-    fn asked(&self, address: &str) {
+    fn mark_queried(&self, address: &str) {
         self.view.send_if_modified(|view| {
-            let is_news = view.unasked.contains(address);
-            if is_news {
-                Arc::make_mut(&mut view.unasked).remove(address);
+            let is_changed = view.unqueried.contains(address);
+            if is_changed {
+                Arc::make_mut(&mut view.unqueried).remove(address);
             }
-            is_news
+            is_changed
         });
     }
 
     /// Records the vote of a sentinel.
-    pub(crate) fn record_vote(&self, sentinel: &str, word: SentinelVote) {
+    pub(crate) fn record_vote(&self, sentinel: &str, vote: SentinelVote) {
         let mut election = self.election.lock();
-        let is_news = election.record_vote(sentinel, word);
+        let is_changed = election.record_vote(sentinel, vote);
         self.publish(&election);
         drop(election);
-        if is_news {
+        if is_changed {
             self.inquiries.send_modify(|inquiry| *inquiry += 1);
         }
     }
@@ -212,12 +212,12 @@ impl Members {
         election.retain(|address| named.iter().any(|(known, _)| known == address));
         let servers: Vec<Endpoint> = named.into_iter().map(|(_, server)| server).collect();
         self.view.send_if_modified(|view| {
-            let is_news = *view.servers != *servers;
-            if is_news {
+            let is_changed = *view.servers != *servers;
+            if is_changed {
                 let MembersView { deposed, primary, .. } = std::mem::take(view);
                 *view = MembersView { deposed, primary, ..MembersView::of(servers) };
             }
-            is_news
+            is_changed
         });
         self.publish(&election);
     }

@@ -31,11 +31,11 @@ impl NodeAddress {
         }
     }
 
-    /// Parses `host:port`. If the host is empty or `?`, the address gets the host `told_by`, the
+    /// Parses `host:port`. If the host is empty or `?`, the address gets the host `source_host`, the
     /// host of the node that sent the text. Returns `None` if the text is not a valid address.
-    pub(crate) fn read(text: &str, told_by: &str) -> Option<Self> {
+    pub(crate) fn read(text: &str, source_host: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
-        let host = if matches!(host, "" | "?") { told_by } else { host };
+        let host = if matches!(host, "" | "?") { source_host } else { host };
         Self::new(host, port.parse().ok()?)
     }
 

@@ -78,13 +78,13 @@ impl Reading {
 impl ShardClock {
     /// Adds a reply of the shard to the estimate.
     pub(crate) fn observe(&self, reading: Reading) {
-        let told = Bounds::from_reading(reading);
+        let measured = Bounds::from_reading(reading);
         let mut bounds = self.bounds.lock();
         *bounds = Some(match *bounds {
-            None => told,
-            Some(known) => known.intersect(told).unwrap_or_else(|| {
+            None => measured,
+            Some(known) => known.intersect(measured).unwrap_or_else(|| {
                 self.steps.fetch_add(1, Ordering::Relaxed);
-                told
+                measured
             }),
         });
     }
@@ -185,10 +185,10 @@ impl Bounds {
         }
     }
 
-    fn intersect(self, told: Self) -> Option<Self> {
-        let known = self.moved(told.at);
-        let (low, high) = (known.low.max(told.low), known.high.min(told.high));
-        (low <= high).then_some(Self { at: told.at, low, high })
+    fn intersect(self, measured: Self) -> Option<Self> {
+        let known = self.moved(measured.at);
+        let (low, high) = (known.low.max(measured.low), known.high.min(measured.high));
+        (low <= high).then_some(Self { at: measured.at, low, high })
     }
 
     fn middle(self) -> i64 {

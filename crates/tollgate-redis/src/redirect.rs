@@ -20,7 +20,7 @@ pub enum Redirect {
     },
     /// The slot is being moved to another node, and the job's keys are not on the node that
     /// redirected the job.
-    Operation {
+    Ask {
         /// The node that receives the slot.
         to: NodeAddress,
     },
@@ -40,7 +40,7 @@ impl Redirect {
             ServerErrorKind::Moved => {
                 Some(Self::Moved { to: target(error, from)?, from: from.to_owned() })
             }
-            ServerErrorKind::Ask => Some(Self::Operation { to: target(error, from)? }),
+            ServerErrorKind::Ask => Some(Self::Ask { to: target(error, from)? }),
             ServerErrorKind::TryAgain => Some(Self::TryAgain),
             ServerErrorKind::ClusterDown => Some(Self::Down),
             _ => None,
@@ -50,15 +50,15 @@ impl Redirect {
 
 fn target(error: &RedisError, from: &str) -> Option<NodeAddress> {
     let (address, _slot) = error.redirect_node()?;
-    let told_by = from.parse::<Endpoint>().ok().as_ref().and_then(NodeAddress::of);
-    NodeAddress::read(address, told_by.as_ref().map_or("", NodeAddress::host))
+    let source_host = from.parse::<Endpoint>().ok().as_ref().and_then(NodeAddress::of);
+    NodeAddress::read(address, source_host.as_ref().map_or("", NodeAddress::host))
 }
 
 impl fmt::Display for Redirect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Moved { to, from } => write!(f, "the slot moved from {from} to {to}"),
-            Self::Operation { to } => write!(f, "the slot is moving to {to}"),
+            Self::Ask { to } => write!(f, "the slot is moving to {to}"),
             Self::TryAgain => {
                 f.write_str("the slot is moving, and only a part of its keys has arrived")
             }
@@ -87,7 +87,7 @@ mod tests {
         let moved = |to| Some(Redirect::Moved { to, from: from.clone() });
         assert_eq!(redirect("MOVED 3999 127.0.0.1:6381"), moved(to("127.0.0.1", 6381)));
         assert_eq!(redirect("MOVED 3999 :6381"), moved(to("10.0.0.9", 6381)));
-        assert_eq!(redirect("ASK 7 node:1"), Some(Redirect::Operation { to: to("node", 1) }));
+        assert_eq!(redirect("ASK 7 node:1"), Some(Redirect::Ask { to: to("node", 1) }));
         assert_eq!(redirect("TRYAGAIN Multiple keys"), Some(Redirect::TryAgain));
         assert_eq!(redirect("CLUSTERDOWN Hash slot not served"), Some(Redirect::Down));
     }

@@ -154,21 +154,21 @@ impl RedisShard {
         charges: &[Charge<'_>],
         within: Duration,
     ) -> Result<Readings, BatcherError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         let batcher = self.shard.primary();
-        let time = self.time(now, begun, charges.iter().map(|charge| charge.limit));
+        let time = self.time(now, started, charges.iter().map(|charge| charge.limit));
         let job = Job::new(&self.keys, time, charges);
         if within >= SHARED_FROM
             && job.is_read_only()
             && let Some(replica) = self.shard.replica()
-            && let Ok(answer) = replica.submit(job.timed(), begun + within / 2).await
+            && let Ok(answer) = replica.submit(job.timed(), started + within / 2).await
         {
             return answer.into_readings().map_err(BatcherError::Step);
         }
         let priority = batcher.priority(|| job.is_read_only());
         // The replica did not answer. The replica has charged nothing, and half of the time has
         // passed.
-        let answer = batcher.submit_by(Route::Any, priority, job, begun + within).await?;
+        let answer = batcher.submit_by(Route::Any, priority, job, started + within).await?;
         answer.into_readings().map_err(BatcherError::Step)
     }
 
@@ -177,11 +177,11 @@ impl RedisShard {
     fn time<'l>(
         &self,
         now: Timestamp,
-        begun: Instant,
+        started: Instant,
         limits: impl Iterator<Item = &'l Limit>,
     ) -> JobTime {
         let clock = self.shard.primary().link().clock();
-        self.time.of_job(clock, now, begun, limits.map(Limit::skew_max))
+        self.time.of_job(clock, now, started, limits.map(Limit::skew_max))
     }
 }
 

@@ -50,7 +50,7 @@ fn answers(jobs: &[Job], reply: &[u8]) -> Option<Vec<Result<Answer, StepError>>>
     let mut run = Run::default();
     for job in jobs {
         // A job without charges was left out of the command.
-        if job.asks.is_empty() {
+        if job.charges.is_empty() {
             answers.push(Ok(Answer::Readings(Readings::new())));
             continue;
         }
@@ -84,22 +84,22 @@ fn answer(job: &Job, rest: &mut &[u8]) -> Option<Result<Answer, StepError>> {
 /// joins of cells, or only other operations. Returns `None` if `rest` does not start with valid
 /// answers.
 fn take_decided(job: &Job, rest: &mut &[u8]) -> Option<Answer> {
-    let mut asks = job.asks.iter();
-    match job.asks.first()?.op {
-        Op::Cell => asks
+    let mut charges = job.charges.iter();
+    match job.charges.first()?.op {
+        Op::Cell => charges
             .map(|operation| take_cell(operation, rest))
             .collect::<Option<_>>()
             .map(Answer::CellTransfer),
-        Op::Join { .. } => {
-            asks.all(|operation| matches!(operation.op, Op::Join { .. })).then_some(Answer::Joined)
-        }
-        _ => asks.map(|_| take_reading(rest)).collect::<Option<_>>().map(Answer::Readings),
+        Op::Join { .. } => charges
+            .all(|operation| matches!(operation.op, Op::Join { .. }))
+            .then_some(Answer::Joined),
+        _ => charges.map(|_| take_reading(rest)).collect::<Option<_>>().map(Answer::Readings),
     }
 }
 
 fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option<Readings> {
     let reading = |operation| Some(Window::take(rest)?.reading(operation, outcome)?.0);
-    let readings: Readings = job.asks.iter().map(reading).collect::<Option<_>>()?;
+    let readings: Readings = job.charges.iter().map(reading).collect::<Option<_>>()?;
     // A refused job must have at least one reading that refuses.
     (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
@@ -122,7 +122,7 @@ impl Run {
     }
 
     fn next(&mut self, job: &Job) -> Option<Readings> {
-        let [operation] = &*job.asks else { return None };
+        let [operation] = &*job.charges else { return None };
         let outcome = if self.admitted > 0 { Outcome::Admitted } else { Outcome::Refused };
         let (reading, after) = self.window?.reading(operation, outcome)?;
         if outcome == Outcome::Refused && reading.admission == Admission::Now {
@@ -190,11 +190,11 @@ mod tests {
     use super::*;
     use crate::job::{JobCharge, Op, Rule};
 
-    fn job(asks: usize) -> Job {
+    fn job(charges: usize) -> Job {
         let rule = Rule { kind: 1, counts_refused: 0, quota: 1, window: 1, extra: 0, skew_max: 0 };
         let operation =
-            JobCharge { rule, schedule: None, key: Box::default(), op: Op::Take { cost: 1 } };
-        Job { now: Timestamp::EPOCH, tolerance: None, asks: vec![operation; asks].into() }
+            JobCharge { rule, schedule: None, key: Box::default(), op: Op::Charge { cost: 1 } };
+        Job { now: Timestamp::EPOCH, tolerance: None, charges: vec![operation; charges].into() }
     }
 
     fn reply(status: u8, body: &[u8]) -> Vec<u8> {
@@ -208,7 +208,7 @@ mod tests {
         let bytes = reply(DECIDED, &[&[FULL][..], &reading].concat());
         let answers = decode(&jobs, &bytes);
         assert_eq!(answers[0].as_ref().unwrap_err(), &StepError::Full);
-        let readings = |place: usize| answers[place].clone().unwrap().into_readings().unwrap();
+        let readings = |index: usize| answers[index].clone().unwrap().into_readings().unwrap();
         assert!(readings(1).is_empty());
         assert_eq!(readings(2)[0].used, 0x0007_0707_0707_0707);
         assert_eq!(clock(&bytes), Some(Timestamp::from_millis(9)));
@@ -264,9 +264,9 @@ mod tests {
         #[test]
         fn any_bytes_give_one_answer_a_job(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
-            asks in prop::collection::vec(0_usize..4, 0..4),
+            charges in prop::collection::vec(0_usize..4, 0..4),
         ) {
-            let jobs: Vec<_> = asks.into_iter().map(job).collect();
+            let jobs: Vec<_> = charges.into_iter().map(job).collect();
             prop_assert_eq!(decode(&jobs, &bytes).len(), jobs.len());
         }
     }

@@ -204,7 +204,7 @@ pub(crate) fn is_without_module(error: &RedisError) -> bool {
 }
 
 /// Sends `command` and returns the server's reply. An error reply is returned as an error.
-pub(crate) async fn ask(
+pub(crate) async fn query(
     connection: &mut MultiplexedConnection,
     command: &Cmd,
 ) -> RedisResult<Value> {

@@ -43,24 +43,24 @@ impl BlobKeys {
     pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version);
-        let asked = async |connection: &mut MultiplexedConnection| {
+        let command = async |connection: &mut MultiplexedConnection| {
             let [version]: [Option<Vec<u8>>; 1] = command.query_async(connection).await?;
             Ok(version.unwrap_or_default())
         };
-        within(link, asked).await
+        within(link, command).await
     }
 
     /// Returns the document with its version.
     pub(crate) async fn read(&self, link: &Link) -> Result<SharedBlob, StoreError> {
         let mut command = redis::cmd("MGET");
         command.arg(&self.version).arg(&self.document);
-        let asked = async |connection: &mut MultiplexedConnection| {
+        let command = async |connection: &mut MultiplexedConnection| {
             let [version, bytes]: [Option<Vec<u8>>; 2] = command.query_async(connection).await?;
             // If the server evicted one of the two keys, the document does not exist.
             let both = version.zip(bytes);
             Ok(both.map(|(version, bytes)| SharedBlob { version, bytes }).unwrap_or_default())
         };
-        within(link, asked).await
+        within(link, command).await
     }
 
     /// Replaces the document by `document`, if its version is `before`. The new document expires
@@ -77,28 +77,28 @@ impl BlobKeys {
         call.key(&self.version).key(&self.document).arg(before);
         call.arg(&document.version).arg(&document.bytes);
         call.arg(u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX));
-        let asked = async |connection: &mut MultiplexedConnection| {
+        let command = async |connection: &mut MultiplexedConnection| {
             let done: u64 = call.invoke_async(connection).await?;
             Ok(if done == 1 { CasOutcome::Stored } else { CasOutcome::Stale })
         };
-        within(link, asked).await
+        within(link, command).await
     }
 }
 
-/// Sends the query `ask` over the link's current connection, and waits for at most
+/// Sends the query `command` over the link's current connection, and waits for at most
 /// [`BLOB_DEADLINE`].
 async fn within<T>(
     link: &Link,
-    ask: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
+    command: impl AsyncFnOnce(&mut MultiplexedConnection) -> RedisResult<T>,
 ) -> Result<T, StoreError> {
     let connection = match &*link.phases().borrow() {
         Phase::Up(connection) if link.permits(connection) => connection.handle(),
         Phase::Up(_) | Phase::Connecting | Phase::Down => return Err(StoreError::Unavailable),
     };
     let mut connection = connection;
-    match timeout(BLOB_DEADLINE, ask(&mut connection)).await {
+    match timeout(BLOB_DEADLINE, command(&mut connection)).await {
         Err(_) => Err(StoreError::TimedOut),
-        Ok(told) => told.map_err(|error| meaning(&error)),
+        Ok(result) => result.map_err(|error| meaning(&error)),
     }
 }
 

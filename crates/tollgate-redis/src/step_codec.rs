@@ -9,8 +9,8 @@ use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
 use crate::client_role::ClientRole;
-use crate::codec::{Codec, Remedy, ReplicaFitness, ReplicaNeeds};
-use crate::command::{ASK_BYTES, Command, JOB_BYTES, KeyCreation};
+use crate::codec::{Codec, ErrorAction, ReplicaFitness, ReplicaNeeds};
+use crate::command::{CHARGE_BYTES, Command, JOB_BYTES, KeyCreation};
 use crate::error::StepError;
 use crate::job::{Job, Op};
 use crate::offset::ClockAt;
@@ -107,15 +107,15 @@ impl Codec for StepCodec {
     }
 
     fn job_bytes(&self, job: &Job) -> usize {
-        let asks = job.asks.iter().map(|operation| {
+        let charges = job.charges.iter().map(|operation| {
             let more = match &operation.op {
                 Op::RefundGuarded { guard, .. } => guard.len(),
                 Op::Join { cell } => cell.len(),
                 _ => 0,
             };
-            ASK_BYTES + operation.key.len() + more
+            CHARGE_BYTES + operation.key.len() + more
         });
-        JOB_BYTES + asks.sum::<usize>()
+        JOB_BYTES + charges.sum::<usize>()
     }
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
@@ -152,14 +152,14 @@ impl Codec for StepCodec {
         }
     }
 
-    fn remedy(&self, error: &RedisError) -> Remedy {
+    fn error_action(&self, error: &RedisError) -> ErrorAction {
         if is_unloaded(error) || is_without_module(error) {
-            Remedy::Load
+            ErrorAction::Load
         } else if is_out_of_memory(error) {
             self.tight_commands_left.store(TIGHT_COMMANDS, Ordering::Relaxed);
-            Remedy::Reencode
+            ErrorAction::Reencode
         } else {
-            Remedy::Nothing
+            ErrorAction::Nothing
         }
     }
 }

@@ -8,10 +8,10 @@ use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
 use crate::answer::Answer;
 use crate::client_role::ClientRole;
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, ErrorAction};
 use crate::job::Job;
 use crate::key::Keys;
-use crate::script::{RuntimeChoice, StepRuntime, ask, is_out_of_memory};
+use crate::script::{RuntimeChoice, StepRuntime, is_out_of_memory, query};
 use crate::step_codec::StepCodec;
 
 /// The most attempts to send one call. A call is sent again only if the server reports that no part
@@ -82,17 +82,17 @@ impl Redis {
 
     async fn send(&self, jobs: &[Job]) -> RedisResult<Value> {
         let mut connection = self.connection.clone();
-        let mut sendings = 1;
+        let mut attempts = 1;
         loop {
-            let reply = ask(&mut connection, &self.codec.encode(jobs, None)).await;
+            let reply = query(&mut connection, &self.codec.encode(jobs, None)).await;
             let Err(error) = reply else { return reply };
-            match self.codec.remedy(&error) {
-                _ if sendings == MAX_SENDS => return Err(error),
-                Remedy::Load => self.codec.load(&mut connection).await?,
-                Remedy::Reencode => {}
-                Remedy::Nothing => return Err(error),
+            match self.codec.error_action(&error) {
+                _ if attempts == MAX_SENDS => return Err(error),
+                ErrorAction::Load => self.codec.load(&mut connection).await?,
+                ErrorAction::Reencode => {}
+                ErrorAction::Nothing => return Err(error),
             }
-            sendings += 1;
+            attempts += 1;
         }
     }
 }

@@ -231,14 +231,14 @@ mod tests {
         taken[0].mark_idle(started_at + LEAST_IDLE);
         taken[1].mark_idle(started_at);
         taken[2].mark_idle(now);
-        let asked = || {
+        let evicted = || {
             slots.connections.evict(now);
-            let is_asked = |slot: &ConnectionSlot| slot.eviction().now_or_never().is_some();
-            taken.iter().map(is_asked).collect::<Vec<_>>()
+            let is_evicted = |slot: &ConnectionSlot| slot.eviction().now_or_never().is_some();
+            taken.iter().map(is_evicted).collect::<Vec<_>>()
         };
-        assert_eq!(asked(), [false, true, false, false]);
-        assert_eq!(asked(), [true, false, false, false]);
-        assert_eq!(asked(), [false; 4]);
+        assert_eq!(evicted(), [false, true, false, false]);
+        assert_eq!(evicted(), [true, false, false, false]);
+        assert_eq!(evicted(), [false; 4]);
     }
 
     #[tokio::test]

@@ -307,7 +307,7 @@ mod tests {
         (second, history)
     }
 
-    fn told(history: &History) -> Value {
+    fn response(history: &History) -> Value {
         serde_json::to_value(history.response()).unwrap()
     }
 
@@ -317,12 +317,12 @@ mod tests {
         second.store(10, Ordering::Relaxed);
         history.sample();
         second.store(13, Ordering::Relaxed);
-        let told = told(&history);
-        assert_eq!(told["at_ms"], json!([10_000, 13_000]));
-        assert_eq!(told["elapsed_ms"], json!([10_000, 3_000]));
-        assert_eq!(told["requests"]["admitted"], json!([10, 3]));
-        assert_eq!(told["limits"]["limit-0"]["admitted"], json!([10, 3]));
-        assert_eq!(told["latency"]["p99_us"], json!([null, null]));
+        let response = response(&history);
+        assert_eq!(response["at_ms"], json!([10_000, 13_000]));
+        assert_eq!(response["elapsed_ms"], json!([10_000, 3_000]));
+        assert_eq!(response["requests"]["admitted"], json!([10, 3]));
+        assert_eq!(response["limits"]["limit-0"]["admitted"], json!([10, 3]));
+        assert_eq!(response["latency"]["p99_us"], json!([null, null]));
     }
 
     #[test]
@@ -331,7 +331,7 @@ mod tests {
         history.sample();
         second.store(20, Ordering::Relaxed);
         history.sample();
-        assert_eq!(told(&history)["limits"]["limit-0"]["admitted"], json!([0, 20, 0]));
+        assert_eq!(response(&history)["limits"]["limit-0"]["admitted"], json!([0, 20, 0]));
     }
 
     #[test]
@@ -341,12 +341,12 @@ mod tests {
             second.store(turn * 10, Ordering::Relaxed);
             history.sample();
         }
-        let told = told(&history);
-        let samples = told["at_ms"].as_array().unwrap();
+        let response = response(&history);
+        let samples = response["at_ms"].as_array().unwrap();
         // The last value is for the time since the latest sample.
         assert_eq!(samples.len(), HISTORY_SAMPLES + 1);
         assert_eq!(samples[0], json!(410_000));
-        let limits = told["limits"].as_object().unwrap();
+        let limits = response["limits"].as_object().unwrap();
         assert_eq!(limits.len(), HISTORY_LIMITS);
         assert!(limits.contains_key("limit-299") && !limits.contains_key("limit-0"));
     }

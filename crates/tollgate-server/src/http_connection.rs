@@ -166,7 +166,7 @@ where
             let mut direct = DirectConnection::new(direct);
             match self.serve_directly(&mut direct, &mut stream, &activity, ending.as_mut()).await {
                 (DirectEnd::Closed, _) => return,
-                (DirectEnd::PassedOn, ended) => end = ended,
+                (DirectEnd::Handoff, ended) => end = ended,
             }
             earlier = direct.into_input();
         }
@@ -198,9 +198,9 @@ where
                 let _ = timeout(LAST_REQUEST, writes.poll_batched(served)).await;
             }
             ConnectionEnd::Drained => {
-                let may_ask =
+                let may_close =
                     activity.awaits_request() && self.limits.versions == HttpVersions::Any;
-                if may_ask {
+                if may_close {
                     let ended =
                         timeout(LAST_REQUEST, writes.poll_batched(served.as_mut())).await.is_ok();
                     if ended || activity.awaits_request() {
@@ -212,7 +212,7 @@ where
                 // draining is over.
                 let _ = writes.poll_batched(served).await;
             }
-            ConnectionEnd::Old => {
+            ConnectionEnd::Expired => {
                 served.as_mut().graceful_shutdown();
                 let _ = timeout(self.limits.max_age_grace, writes.poll_batched(served)).await;
             }
@@ -242,7 +242,7 @@ where
             end = ending => end,
         };
         if !state.is_busy() {
-            return (DirectEnd::PassedOn, Some(end));
+            return (DirectEnd::Handoff, Some(end));
         }
         state.leave();
         let ended = match end {
@@ -259,7 +259,7 @@ enum ConnectionEnd {
     Drained,
     /// The connection has reached its maximum age or idle time, or its slot is needed for another
     /// client.
-    Old,
+    Expired,
     /// The client sent no byte in time, or no complete request head.
     NoRequest(CloseReason),
     /// The client started HTTP/2 and sent no request in time. A request may still be in transit.
@@ -315,7 +315,7 @@ impl HttpConnectionLimits {
                 return Poll::Ready(ConnectionEnd::Drained);
             }
             if eviction.as_mut().poll(cx).is_ready() || old.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(ConnectionEnd::Old);
+                return Poll::Ready(ConnectionEnd::Expired);
             }
             loop {
                 let idleness = activity.idleness();
@@ -341,7 +341,7 @@ impl HttpConnectionLimits {
                         return Poll::Ready(ConnectionEnd::NoRequest(CloseReason::SlowRequest));
                     }
                     Idleness::Introduced(_) => return Poll::Ready(ConnectionEnd::Introduced),
-                    Idleness::Idle(_) => return Poll::Ready(ConnectionEnd::Old),
+                    Idleness::Idle(_) => return Poll::Ready(ConnectionEnd::Expired),
                     Idleness::Busy => {}
                 }
             }

@@ -57,7 +57,7 @@ impl Client {
             }
             let subject = &subjects[number as usize];
             let path = random.one_of(&["/long", "/long", "/both", "/short"]);
-            let is_refused = self.ask(subject, path).await.is_some();
+            let is_refused = self.check(subject, path).await.is_some();
             let least = if is_refused { load.pause_after_refusal } else { 0 };
             let pause = load.pause.max(least);
             sleep(Duration::from_millis(random.within(0..=pause))).await;
@@ -69,13 +69,13 @@ impl Client {
     pub(crate) async fn retry(self) {
         let subject = format!("{:?}-retry-{}", self.phase, self.node);
         while Instant::now() < self.until {
-            let Some(ready_at) = self.ask(&subject, "/short").await else { continue };
+            let Some(ready_at) = self.check(&subject, "/short").await else { continue };
             while let Some(now) = self.fleet.now(self.node)
                 && now < ready_at
             {
                 sleep(Duration::from_millis(ready_at.since(now).get())).await;
             }
-            if self.ask(&subject, "/short").await.is_some() {
+            if self.check(&subject, "/short").await.is_some() {
                 self.judge.refused_after_wait(self.node, &subject);
             }
         }
@@ -83,8 +83,8 @@ impl Client {
 
     /// Sends one request. If the request is refused, returns the time from which a retry should be
     /// admitted.
-    async fn ask(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
-        let answer = self.fleet.ask(self.node, subject, path).await;
+    async fn check(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
+        let answer = self.fleet.check(self.node, subject, path).await;
         self.judge.record(self.phase, subject, path, answer);
         self.trace.record(|| {
             let what = answer.map_or_else(
@@ -107,7 +107,7 @@ impl Client {
     /// Sends requests for `subject` until the store refuses one, but at most `at_most` requests.
     pub(crate) async fn drain(&self, subject: &str, at_most: u64) {
         for _ in 0..at_most {
-            let answer = self.fleet.ask(self.node, subject, "/long").await;
+            let answer = self.fleet.check(self.node, subject, "/long").await;
             self.judge.record(self.phase, subject, "/long", answer);
             if answer.is_some_and(|answer| !answer.is_admitted) {
                 return;

@@ -15,7 +15,7 @@ use tollgate_link::simulation::{ByteStream, Connecting, Network as NodeNetwork};
 use crate::network::{Network, Party, Stream};
 use crate::plan::{Kind, Plan, sentinel_name};
 use crate::sentinel::Sentinel;
-use crate::server::{Malformed, Reply, Role, Server, Words, Write, command, memcached};
+use crate::server::{Args, Malformed, Reply, Role, Server, Write, command, memcached};
 use crate::trace::Trace;
 
 /// The time between two attempts to connect to a server that does not answer, as with TCP's SYN
@@ -49,7 +49,7 @@ pub(crate) struct Cluster {
     /// The tasks that serve the connections of each server and each sentinel.
     tasks: Mutex<Vec<Vec<AbortHandle>>>,
     replication_delay: Duration,
-    histories: Mutex<u64>,
+    next_epoch: Mutex<u64>,
 }
 
 impl Cluster {
@@ -80,7 +80,7 @@ impl Cluster {
             events: (0..plan.sentinels).map(|_| watch::Sender::new((0, ""))).collect(),
             frozen: names.iter().map(|_| watch::Sender::new(false)).collect(),
             tasks: Mutex::new(names.iter().map(|_| Vec::new()).collect()),
-            histories: Mutex::new(servers.len() as u64 + 1),
+            next_epoch: Mutex::new(servers.len() as u64 + 1),
             servers: Mutex::new(servers),
             names,
             nodes: plan.nodes,
@@ -95,9 +95,9 @@ impl Cluster {
     }
 
     fn next_history(&self) -> u64 {
-        let mut histories = self.histories.lock();
-        *histories += 1;
-        *histories
+        let mut next_epoch = self.next_epoch.lock();
+        *next_epoch += 1;
+        *next_epoch
     }
 
     /// Connects `node` to the server called `host`.
@@ -152,11 +152,11 @@ impl Cluster {
                     let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
                 }
                 let Ok(next) = self.command(&bytes[executed..]) else { return };
-                let Some((words, length)) = next else { break };
+                let Some((args, length)) = next else { break };
                 executed += length;
-                let reply = self.execute(server, &words);
+                let reply = self.execute(server, &args);
                 self.trace.record(|| {
-                    let verb = words.first().map(|verb| String::from_utf8_lossy(verb));
+                    let verb = args.first().map(|verb| String::from_utf8_lossy(verb));
                     let what = format!("node {node}: {} {reply}", verb.unwrap_or_default());
                     (self.names[server].clone(), what)
                 });
@@ -195,19 +195,19 @@ impl Cluster {
                     self.trace.record(|| {
                         (self.names[server].clone(), format!("node {node}: {event}"))
                     });
-                    let words = ["message", event, "limits"].map(Reply::text);
-                    Reply::Push(words.into()).write(&mut out);
+                    let args = ["message", event, "limits"].map(Reply::text);
+                    Reply::Push(args.into()).write(&mut out);
                 }
             }
             // An error means that the world has ended.
             let _ = frozen.wait_for(|is_frozen| !is_frozen).await;
-            while let Ok(Some((words, length))) = command(&bytes) {
-                is_subscribed |= words.first().is_some_and(|verb| *verb == b"SUBSCRIBE");
-                let replies = self.sentinels[sentinel].lock().answer(&words);
+            while let Ok(Some((args, length))) = command(&bytes) {
+                is_subscribed |= args.first().is_some_and(|verb| *verb == b"SUBSCRIBE");
+                let replies = self.sentinels[sentinel].lock().answer(&args);
                 self.trace.record(|| {
-                    let words: Vec<_> =
-                        words.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect();
-                    (self.names[server].clone(), format!("node {node}: {}", words.join(" ")))
+                    let args: Vec<_> =
+                        args.iter().take(2).map(|word| String::from_utf8_lossy(word)).collect();
+                    (self.names[server].clone(), format!("node {node}: {}", args.join(" ")))
                 });
                 replies.iter().for_each(|reply| reply.write(&mut out));
                 bytes.drain(..length);
@@ -241,23 +241,23 @@ impl Cluster {
 
     /// Returns the first command in `bytes` and its length, or `None` while the command is
     /// incomplete.
-    fn command<'b>(&self, bytes: &'b [u8]) -> Result<Option<(Words<'b>, usize)>, Malformed> {
+    fn command<'b>(&self, bytes: &'b [u8]) -> Result<Option<(Args<'b>, usize)>, Malformed> {
         if self.is_memcached { memcached::command(bytes) } else { command(bytes) }
     }
 
     /// Executes a command at `server`, and replicates the writes of the command. Returns the reply.
-    fn execute(&self, server: usize, words: &[&[u8]]) -> Reply {
+    fn execute(&self, server: usize, args: &[&[u8]]) -> Reply {
         let servers = &mut *self.servers.lock();
         if self.is_memcached {
-            return Reply::Raw(servers[server].execute_memcached(words));
+            return Reply::Raw(servers[server].execute_memcached(args));
         }
-        if let [verb, load, script] = words
+        if let [verb, load, script] = args
             && *verb == b"SCRIPT"
             && *load == b"LOAD"
         {
             return servers[server].load_script(script);
         }
-        let (reply, writes) = servers[server].execute(words, &self.names);
+        let (reply, writes) = servers[server].execute(args, &self.names);
         self.write(servers, server, writes);
         reply
     }

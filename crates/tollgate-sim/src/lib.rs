@@ -43,8 +43,8 @@ mod charges;
 #[path = "../../tollgate-module/src/error.rs"]
 #[allow(dead_code, reason = "some errors are those of the server interface")]
 mod error;
-#[path = "../../tollgate-module/src/held.rs"]
-mod held;
+#[path = "../../tollgate-module/src/location_state.rs"]
+mod location_state;
 #[path = "../../tollgate-module/src/reader.rs"]
 mod reader;
 #[path = "../../tollgate-module/src/request.rs"]

@@ -103,11 +103,11 @@ impl AsRef<Backend> for RecordedBackend {
 impl Store for RecordedBackend {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let issued = self.records.recorder().map(|recorder| recorder.issue(now, charges));
-        let told = self.backend.apply(now, charges).await;
+        let result = self.backend.apply(now, charges).await;
         if let Some(issued) = issued {
-            issued.answered(&told);
+            issued.answered(&result);
         }
-        told
+        result
     }
 }
 
@@ -335,7 +335,7 @@ impl Fleet {
 
     /// Sends a request of `subject` to a node. Returns `None` if the node is not running, or if it
     /// ends before it answers.
-    pub(crate) async fn ask(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
+    pub(crate) async fn check(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
         let mut ended = self.nodes[node].ended.subscribe();
         let limiter = self.limiter(node)?;
         let check = {

@@ -35,13 +35,13 @@ pub const FIRST_OF_ALL: u64 = 16_384;
 
 /// The position of a server: its shard, and its number in the shard.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct ServerPlace {
+pub(crate) struct ServerAddress {
     pub(crate) shard: usize,
     /// The number of the server in its shard. The configured primary has the number 0.
     pub(crate) number: usize,
 }
 
-impl ServerPlace {
+impl ServerAddress {
     /// Returns the host name of the server: `a0.sim` is the first server of shard a.
     pub(crate) fn name(self) -> String {
         format!("{}{}.sim", shard_name(self.shard), self.number)
@@ -239,10 +239,10 @@ impl Plan {
     }
 
     /// Returns the positions of all servers, in the order of the servers' indexes.
-    pub(crate) fn servers(&self) -> impl Iterator<Item = ServerPlace> + use<> {
+    pub(crate) fn servers(&self) -> impl Iterator<Item = ServerAddress> + use<> {
         let per_shard = self.servers_per_shard;
         (0..self.shards * per_shard)
-            .map(move |index| ServerPlace { shard: index / per_shard, number: index % per_shard })
+            .map(move |index| ServerAddress { shard: index / per_shard, number: index % per_shard })
     }
 
     /// Returns the index of the configured primary of a shard.

@@ -56,16 +56,16 @@ impl Sentinel {
     }
 
     /// Answers a command with one or several replies.
-    pub(crate) fn answer(&self, words: &[&[u8]]) -> Vec<Reply> {
-        let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
-        let words: Vec<&str> = words.iter().map(|word| &**word).collect();
-        match words.as_slice() {
+    pub(crate) fn answer(&self, args: &[&[u8]]) -> Vec<Reply> {
+        let args: Vec<_> = args.iter().map(|word| String::from_utf8_lossy(word)).collect();
+        let args: Vec<&str> = args.iter().map(|word| &**word).collect();
+        match args.as_slice() {
             ["HELLO", ..] => vec![fields(&[("server", "redis"), ("mode", "sentinel")])],
             ["CLIENT", ..] => vec![Reply::Status("OK")],
             ["SUBSCRIBE", channels @ ..] => {
                 let push = |(number, channel): (i64, &&str)| {
-                    let words = [Reply::text("subscribe"), Reply::text(*channel)];
-                    Reply::Push(words.into_iter().chain([Reply::Number(number)]).collect())
+                    let args = [Reply::text("subscribe"), Reply::text(*channel)];
+                    Reply::Push(args.into_iter().chain([Reply::Number(number)]).collect())
                 };
                 (1..).zip(channels).map(push).collect()
             }

@@ -13,7 +13,7 @@ use tollgate_core::{
 };
 
 use super::owned_charge::OwnedCharge;
-use span::{span, takes};
+use span::{is_charge, span};
 use tollgate::trace::instrument;
 
 /// The maximum number of concurrent calls that span several partitions.
@@ -42,7 +42,7 @@ pub trait Partitions: Send + Sync {
 /// [`Partitions`] with cells that can be read and joined, as in
 /// [`CellTransfer`](tollgate_core::CellTransfer).
 pub trait PartitionedCells: Partitions {
-    /// Reads the cells of the limits and subjects in `places`. All of these subjects must belong to
+    /// Reads the cells of the limits and subjects in `cell_keys`. All of these subjects must belong to
     /// `partition`.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ pub trait PartitionedCells: Partitions {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send;
 
     /// Joins `cells` with the cells that are stored at `partition`. The subjects of all cells must
@@ -184,7 +184,7 @@ impl<H: Partitions + 'static> Store for Atomic<H> {
         if let Some(partition) = self.common_partition(charges) {
             return self.partitions.apply_at(partition, now, charges).await;
         }
-        if !charges.iter().any(takes) {
+        if !charges.iter().any(is_charge) {
             return span(&*self.partitions, now, charges, &self.unrefunded).await;
         }
         let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {

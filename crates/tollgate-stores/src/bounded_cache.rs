@@ -111,33 +111,33 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         change: impl FnOnce(Option<V>) -> Option<V>,
     ) {
         let mut set = self.set(key).lock();
-        let worth = |place: &&mut Option<(Key, V)>| match place {
+        let worth = |slot: &&mut Option<(Key, V)>| match slot {
             Some((own, _)) if *own == key => None,
             Some((_, value)) => Some(1 + value.eviction_priority(now).min(u64::MAX - 1)),
             None => Some(0),
         };
-        let Some(place) = set.iter_mut().min_by_key(worth) else { return };
-        let known = place.filter(|(own, _)| *own == key).map(|(_, value)| value);
+        let Some(slot) = set.iter_mut().min_by_key(worth) else { return };
+        let known = slot.filter(|(own, _)| *own == key).map(|(_, value)| value);
         let is_known = known.is_some();
         match change(known) {
-            Some(value) => *place = Some((key, value)),
-            None if is_known => *place = None,
+            Some(value) => *slot = Some((key, value)),
+            None if is_known => *slot = None,
             None => {}
         }
     }
 
     /// Returns all values, in no particular order.
     pub(super) fn values(&self) -> Vec<V> {
-        let values = |set: &Mutex<Set<V>>| set.lock().map(|place| place.map(|(_, value)| value));
+        let values = |set: &Mutex<Set<V>>| set.lock().map(|slot| slot.map(|(_, value)| value));
         self.existing_sets().flat_map(values).flatten().collect()
     }
 
     /// Removes all values for which `is_such` returns true. Scans every set.
     pub(super) fn forget_all(&self, is_such: impl Fn(&V) -> bool) {
         for set in self.existing_sets() {
-            for place in set.lock().iter_mut() {
-                if matches!(place, Some((_, value)) if is_such(value)) {
-                    *place = None;
+            for slot in set.lock().iter_mut() {
+                if matches!(slot, Some((_, value)) if is_such(value)) {
+                    *slot = None;
                 }
             }
         }
@@ -146,9 +146,9 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
     /// Removes the value under `key` if `is_such` returns true for the value.
     pub(super) fn forget_if(&self, key: Key, is_such: impl Fn(&V) -> bool) {
         let Some(set) = self.existing_set(key) else { return };
-        for place in set.lock().iter_mut() {
-            if matches!(place, Some((own, value)) if *own == key && is_such(value)) {
-                *place = None;
+        for slot in set.lock().iter_mut() {
+            if matches!(slot, Some((own, value)) if *own == key && is_such(value)) {
+                *slot = None;
             }
         }
     }

@@ -9,7 +9,7 @@ use super::deny_cache::DenyCache;
 use super::fallback::{Fallback, FallbackStore};
 use super::join::join_all;
 use super::quota_rescale::QuotaRescale;
-use super::rollout::{NEW, Rollout};
+use super::rollout::{NEW_STORE, Rollout};
 use super::sharded::Sharded;
 
 impl<S: CellTransfer> PartitionedCells for Sharded<S> {
@@ -17,9 +17,9 @@ impl<S: CellTransfer> PartitionedCells for Sharded<S> {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.shards()[partition].store.cells(now, places)
+        self.shards()[partition].store.cells(now, cell_keys)
     }
 
     fn join_at(
@@ -36,13 +36,14 @@ impl<H: PartitionedCells + 'static> CellTransfer for Atomic<H> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         let partitions = self.partitions();
-        let alone = places.iter().map(std::slice::from_ref);
-        let reads = alone
-            .map(|place| partitions.cells_at(partitions.partition(place[0].subject), now, place));
-        let mut cells = Vec::with_capacity(places.len());
+        let each = cell_keys.iter().map(std::slice::from_ref);
+        let reads = each.map(|cell_key| {
+            partitions.cells_at(partitions.partition(cell_key[0].subject), now, cell_key)
+        });
+        let mut cells = Vec::with_capacity(cell_keys.len());
         for read in join_all(reads.collect()).await {
             cells.extend(read?);
         }
@@ -51,9 +52,9 @@ impl<H: PartitionedCells + 'static> CellTransfer for Atomic<H> {
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         let partitions = self.partitions();
-        let alone = cells.iter().map(std::slice::from_ref);
-        let joins = alone
-            .map(|cell| partitions.join_at(partitions.partition(cell[0].0.subject), now, cell));
+        let each = cells.iter().map(std::slice::from_ref);
+        let joins =
+            each.map(|cell| partitions.join_at(partitions.partition(cell[0].0.subject), now, cell));
         join_all(joins.collect()).await.into_iter().collect()
     }
 }
@@ -62,9 +63,9 @@ impl<S: CellTransfer> CellTransfer for Deadline<S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.in_time(self.store().cells(now, places)).await
+        self.in_time(self.store().cells(now, cell_keys)).await
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
@@ -80,9 +81,9 @@ macro_rules! pass_cells_through {
             fn cells(
                 &self,
                 now: Timestamp,
-                places: &[CellKey<'_>],
+                cell_keys: &[CellKey<'_>],
             ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-                self.store().cells(now, places)
+                self.store().cells(now, cell_keys)
             }
 
             fn join(
@@ -114,12 +115,12 @@ impl<A: CellTransfer, B: CellTransfer> PartitionedCells for Rollout<A, B> {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        if partition == NEW {
-            self.new_store().cells(now, places).await
+        if partition == NEW_STORE {
+            self.new_store().cells(now, cell_keys).await
         } else {
-            self.old().cells(now, places).await
+            self.old().cells(now, cell_keys).await
         }
     }
 
@@ -129,7 +130,7 @@ impl<A: CellTransfer, B: CellTransfer> PartitionedCells for Rollout<A, B> {
         now: Timestamp,
         cells: &[(CellKey<'_>, Cell)],
     ) -> Result<(), StoreError> {
-        if partition == NEW {
+        if partition == NEW_STORE {
             self.new_store().join(now, cells).await
         } else {
             self.old().join(now, cells).await

@@ -30,14 +30,14 @@ pub const TIMER_GRAIN: Duration = Duration::from_millis(1);
 pub struct Deadline<S> {
     store: S,
     budget: Duration,
-    missed: AtomicU64,
+    deadline_misses: AtomicU64,
 }
 
 impl<S> Deadline<S> {
     /// Wraps `store` with a time budget of [`DEFAULT_BUDGET`] for each call.
     #[must_use]
     pub const fn new(store: S) -> Self {
-        Self { store, budget: DEFAULT_BUDGET, missed: AtomicU64::new(0) }
+        Self { store, budget: DEFAULT_BUDGET, deadline_misses: AtomicU64::new(0) }
     }
 
     /// Sets how long a store call may take. Tokio rounds this time up to a whole millisecond.
@@ -62,8 +62,8 @@ impl<S> Deadline<S> {
 
     /// Returns the number of calls that timed out.
     #[must_use]
-    pub fn missed(&self) -> u64 {
-        self.missed.load(Ordering::Relaxed)
+    pub fn deadline_misses(&self) -> u64 {
+        self.deadline_misses.load(Ordering::Relaxed)
     }
 }
 
@@ -81,7 +81,7 @@ impl<S> Deadline<S> {
         match tokio::time::timeout(self.budget, answer).await {
             Ok(answer) => answer,
             Err(_) => {
-                self.missed.fetch_add(1, Ordering::Relaxed);
+                self.deadline_misses.fetch_add(1, Ordering::Relaxed);
                 Err(StoreError::TimedOut)
             }
         }

@@ -101,10 +101,10 @@ pub struct FailoverReplay<S> {
 pub struct ReplayCounts {
     /// The number of replication epochs that might lack recorded state. These epochs began when
     /// this node had recorded state.
-    pub repairs: u64,
+    pub replays: u64,
     /// The number of limits and subjects whose usage was incomplete in the new epoch and was
     /// completed from the records.
-    pub places: u64,
+    pub limits: u64,
     /// The number of units that were missing in new epochs and were joined from the records.
     pub units: u64,
     /// The number of limits and subjects that could not be joined in time.
@@ -113,14 +113,14 @@ pub struct ReplayCounts {
 
 impl ReplayCounts {
     /// The counts before any replay, which are all zero.
-    pub const NOTHING: Self = Self { repairs: 0, places: 0, units: 0, abandoned: 0 };
+    pub const NOTHING: Self = Self { replays: 0, limits: 0, units: 0, abandoned: 0 };
 }
 
 impl Sum for ReplayCounts {
     fn sum<I: Iterator<Item = Self>>(each: I) -> Self {
         each.fold(Self::default(), |all, one| Self {
-            repairs: all.repairs.saturating_add(one.repairs),
-            places: all.places.saturating_add(one.places),
+            replays: all.replays.saturating_add(one.replays),
+            limits: all.limits.saturating_add(one.limits),
             units: all.units.saturating_add(one.units),
             abandoned: all.abandoned.saturating_add(one.abandoned),
         })
@@ -189,11 +189,11 @@ impl<S> FailoverReplay<S> {
 
     /// Returns the counts of replays.
     #[must_use]
-    pub fn repaired(&self) -> ReplayCounts {
+    pub fn replayed(&self) -> ReplayCounts {
         let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ReplayCounts {
-            repairs: count(&self.counters.repairs),
-            places: count(&self.counters.places),
+            replays: count(&self.counters.replays),
+            limits: count(&self.counters.limits),
             units: count(&self.counters.units),
             abandoned: count(&self.counters.abandoned),
         }
@@ -232,12 +232,12 @@ impl<S: ReplicationEpochs> CellTransfer for FailoverReplay<S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         // If the replay fails, the read fails too, or the missing state is joined before the
         // store's next charge.
         let _ = self.replay(now).await;
-        self.store.cells(now, places).await
+        self.store.cells(now, cell_keys).await
     }
 
     fn join(
@@ -254,7 +254,7 @@ impl<S: fmt::Debug> fmt::Debug for FailoverReplay<S> {
         f.debug_struct("FailoverReplay")
             .field("store", &self.store)
             .field("memory", &self.log)
-            .field("repaired", &self.repaired())
+            .field("repaired", &self.replayed())
             .finish_non_exhaustive()
     }
 }

@@ -142,22 +142,26 @@ impl<A, B> Fallback<A, B> {
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Applies charges of a call in which no operation refers to an earlier charge of the fallback.
-    async fn ask(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        if self.local_charges.is_empty() {
-            return self.ask_store(now, charges).await;
-        }
-        // Boxed: the additional work after an outage must not enlarge the future of every decision.
-        Box::pin(self.ask_charged(now, charges)).await
-    }
-
-    /// Sends the call to the main store, or to the fallback if the main store does not answer.
-    async fn ask_store(
+    async fn apply_new(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let told = self.store.apply(now, charges).await;
-        self.answer(now, charges, told).await
+        if self.local_charges.is_empty() {
+            return self.call_store(now, charges).await;
+        }
+        // Boxed: the additional work after an outage must not enlarge the future of every decision.
+        Box::pin(self.apply_reconciled(now, charges)).await
+    }
+
+    /// Sends the call to the main store, or to the fallback if the main store does not answer.
+    async fn call_store(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let result = self.store.apply(now, charges).await;
+        self.answer(now, charges, result).await
     }
 
     /// Returns the main store's answer, or the fallback's answer if the main store did not answer.
@@ -165,9 +169,9 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
-        told: Result<Readings, StoreError>,
+        result: Result<Readings, StoreError>,
     ) -> Result<Readings, StoreError> {
-        match told {
+        match result {
             Ok(mut readings) => {
                 if readings.source() == DecisionSource::Store {
                     self.fallback_store.observe(now, charges, &readings);
@@ -216,11 +220,12 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             return Err(error);
         }
         // These charges were made at the store, which cannot refund them now.
-        let (refunds, asked) = split(charges, |charge| origin::mark_of(charge.operation).is_some());
-        let answer = if asked.charges.is_empty() {
+        let (refunds, charged) =
+            split(charges, |charge| origin::mark_of(charge.operation).is_some());
+        let answer = if charged.charges.is_empty() {
             Err(error)
         } else {
-            self.fallback_store.apply(now, &asked.charges).await
+            self.fallback_store.apply(now, &charged.charges).await
         };
         let Ok(mut readings) = answer else {
             self.unanswered.fetch_add(1, Ordering::Relaxed);
@@ -229,7 +234,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         self.fallback_decisions.fetch_add(1, Ordering::Relaxed);
         if matches!(error, StoreError::Unavailable | StoreError::Full) {
             // The main store executed nothing of the call.
-            self.local_charges.record(now, &asked.charges, &readings);
+            self.local_charges.record(now, &charged.charges, &readings);
         }
         readings.iter_mut().for_each(|reading| origin::tag(reading, Decider::Fallback));
         let unknown = Reading { admission: Admission::Never, ..Reading::default() };
@@ -238,12 +243,13 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             _ => unknown,
         };
         let nothing: Readings = refunds.charges.iter().map(untouched).collect();
-        Ok(join(&asked, &readings, &refunds, &nothing).with_source(DecisionSource::Fallback(error)))
+        Ok(join(&charged, &readings, &refunds, &nothing)
+            .with_source(DecisionSource::Fallback(error)))
     }
 
     /// Sends refunds of the fallback's charges to the fallback, and the other operations to the
     /// main store first.
-    async fn ask_both(
+    async fn apply_both(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
@@ -262,7 +268,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         if there.charges.is_empty() {
             return Ok(refunded);
         }
-        let readings = self.ask(now, &there.charges).await?;
+        let readings = self.apply_new(now, &there.charges).await?;
         let source = readings.source();
         Ok(join(&here, &refunded, &there, &readings).with_source(source))
     }
@@ -271,9 +277,9 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
 impl<A: Store, B: FallbackStore> Store for Fallback<A, B> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         if charges.iter().any(|charge| origin::is_tagged(charge.operation)) {
-            self.ask_both(now, charges).await
+            self.apply_both(now, charges).await
         } else {
-            self.ask(now, charges).await
+            self.apply_new(now, charges).await
         }
     }
 }
@@ -292,7 +298,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Fallback<A, B> {
 #[derive(Default)]
 struct Part<'a> {
     charges: Vec<Charge<'a>>,
-    places: Vec<usize>,
+    indexes: Vec<usize>,
 }
 
 /// Splits the charges into the charges for which `is_such` returns true and the other charges.
@@ -301,18 +307,18 @@ fn split<'a>(
     is_such: impl Fn(&Charge<'a>) -> bool,
 ) -> (Part<'a>, Part<'a>) {
     let (mut such, mut others) = (Part::default(), Part::default());
-    for (place, charge) in charges.iter().enumerate() {
+    for (index, charge) in charges.iter().enumerate() {
         let part = if is_such(charge) { &mut such } else { &mut others };
         part.charges.push(*charge);
-        part.places.push(place);
+        part.indexes.push(index);
     }
     (such, others)
 }
 
 /// Merges the readings of two groups of charges into the order of the call.
 fn join(one: &Part<'_>, ones: &[Reading], other: &Part<'_>, others: &[Reading]) -> Readings {
-    let mut all = vec![Reading::default(); one.places.len() + other.places.len()];
-    let placed = one.places.iter().zip(ones).chain(other.places.iter().zip(others));
-    placed.for_each(|(place, reading)| all[*place] = *reading);
+    let mut all = vec![Reading::default(); one.indexes.len() + other.indexes.len()];
+    let placed = one.indexes.iter().zip(ones).chain(other.indexes.iter().zip(others));
+    placed.for_each(|(index, reading)| all[*index] = *reading);
     all.into_iter().collect()
 }

@@ -120,9 +120,9 @@ impl LazyTransfer {
             // other charges, is recorded nowhere else, and must not be reduced.
             return to.apply(now, charges).await;
         }
-        let heard = self.in_time(from.apply(now, &refunded));
-        let (readings, heard) = join_pair(to.apply(now, charges), heard).await;
-        if heard.is_ok() {
+        let refund_result = self.in_time(from.apply(now, &refunded));
+        let (readings, refund_result) = join_pair(to.apply(now, charges), refund_result).await;
+        if refund_result.is_ok() {
             unconfirmed.ends();
         }
         readings
@@ -145,23 +145,24 @@ impl LazyTransfer {
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> bool {
-        let mut places = Vec::new();
+        let mut cell_keys = Vec::new();
         let mut keys = Vec::new();
         for charge in charges {
             let key = self.entries.key(charge);
             if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
-                places.push(CellKey { limit: charge.limit, subject: charge.subject });
+                cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
                 keys.push(key);
             }
         }
-        if places.is_empty() {
+        if cell_keys.is_empty() {
             return true;
         }
         let turn = self.turn.load(Ordering::Acquire);
         let carry = async {
-            let cells = from.cells(now, &places).await?;
-            let held = places.into_iter().zip(cells);
-            let held: Vec<_> = held.filter_map(|(place, cell)| Some((place, cell?))).collect();
+            let cells = from.cells(now, &cell_keys).await?;
+            let held = cell_keys.into_iter().zip(cells);
+            let held: Vec<_> =
+                held.filter_map(|(cell_key, cell)| Some((cell_key, cell?))).collect();
             if !held.is_empty() {
                 to.join(now, &held).await?;
             }

@@ -162,27 +162,27 @@ impl<S: Store + 'static> Store for QuotaLease<S> {
         }
         // The future is boxed because store calls must not make the futures of local decisions
         // larger.
-        Box::pin(self.shared.ask(now, charges)).await
+        Box::pin(self.shared.decide(now, charges)).await
     }
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Refunds the unused leased units of the limits and subjects in `places`. The cells of these
+    /// Refunds the unused leased units of the limits and subjects in `cell_keys`. The cells of these
     /// limits and subjects then contain only actual usage.
     async fn settle<'p>(
         &self,
         now: Timestamp,
-        places: impl Iterator<Item = CellKey<'p>>,
+        cell_keys: impl Iterator<Item = CellKey<'p>>,
     ) -> Result<(), StoreError> {
-        let look = Operation::Peek { cost: Cost::PEEK };
-        let charge = |place: CellKey<'p>| Charge {
-            limit: place.limit,
-            subject: place.subject,
-            operation: look,
+        let peek = Operation::Peek { cost: Cost::PEEK };
+        let charge = |cell_key: CellKey<'p>| Charge {
+            limit: cell_key.limit,
+            subject: cell_key.subject,
+            operation: peek,
         };
         let table = &self.shared.table;
         let unused: Vec<_> =
-            places.filter_map(|place| table.all_unused(now, &charge(place))).collect();
+            cell_keys.filter_map(|cell_key| table.all_unused(now, &charge(cell_key))).collect();
         self.shared.refund(now, &unused).await
     }
 }
@@ -192,10 +192,10 @@ impl<S: CellTransfer + 'static> CellTransfer for QuotaLease<S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.settle(now, places.iter().copied()).await?;
-        self.shared.store.cells(now, places).await
+        self.settle(now, cell_keys.iter().copied()).await?;
+        self.shared.store.cells(now, cell_keys).await
     }
 
     fn join(

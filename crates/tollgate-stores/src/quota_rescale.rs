@@ -61,7 +61,7 @@ impl<S> QuotaRescale<S> {
 }
 
 impl<S: CellTransfer> QuotaRescale<S> {
-    async fn take_over(&self, now: Timestamp, charges: &[Charge<'_>]) {
+    async fn adopt_usage(&self, now: Timestamp, charges: &[Charge<'_>]) {
         // Refunds and settlements are excluded, because they apply to the definition under which
         // the charge was made.
         let decides = |charge: &&Charge<'_>| {
@@ -83,7 +83,7 @@ impl<S: CellTransfer> QuotaRescale<S> {
 impl<S: CellTransfer> Store for QuotaRescale<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         if charges.iter().any(|charge| charge.limit.predecessor(now).is_some()) {
-            Box::pin(self.take_over(now, charges)).await;
+            Box::pin(self.adopt_usage(now, charges)).await;
         }
         self.store.apply(now, charges).await
     }
@@ -106,17 +106,17 @@ impl<S: CellTransfer> CellTransfer for PreviousQuota<'_, S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let asked: Vec<CellKey<'_>> = places
+        let keys: Vec<CellKey<'_>> = cell_keys
             .iter()
-            .map(|place| CellKey {
-                limit: place.limit.predecessor(now).unwrap_or(place.limit),
-                ..*place
+            .map(|cell_key| CellKey {
+                limit: cell_key.limit.predecessor(now).unwrap_or(cell_key.limit),
+                ..*cell_key
             })
             .collect();
-        let cells = self.0.cells(now, &asked).await?;
-        let both = places.iter().zip(&asked).zip(cells);
+        let cells = self.0.cells(now, &keys).await?;
+        let both = cell_keys.iter().zip(&keys).zip(cells);
         let scaled = both.map(|((new, old), cell)| new.limit.scaled(&cell?, old.limit, now));
         Ok(scaled.collect())
     }

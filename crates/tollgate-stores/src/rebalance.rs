@@ -251,7 +251,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let is_moving = |place: &usize| self.moves(charges[*place].subject);
+        let is_moving = |index: &usize| self.moves(charges[*index].subject);
         let moving: Vec<_> = (0..charges.len()).filter(is_moving).collect();
         if moving.is_empty() {
             return self.after.apply(now, charges).await;
@@ -259,9 +259,9 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         if phase == Phase::DualWrite {
             return self.dual_write(now, charges, &moving).await;
         }
-        let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
+        let moved: Vec<_> = moving.iter().map(|index| charges[*index]).collect();
         let owners = (self.before(), &self.after);
-        self.transfer.decide(now, phase as u64, owners, &told, charges).await
+        self.transfer.decide(now, phase as u64, owners, &moved, charges).await
     }
 }
 
@@ -270,18 +270,18 @@ impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         let phase = self.phase();
         if phase == Phase::Done {
-            return self.after.cells(now, places).await;
+            return self.after.cells(now, cell_keys).await;
         }
-        let before = self.before().cells(now, places).await?;
+        let before = self.before().cells(now, cell_keys).await?;
         if phase == Phase::DualWrite {
             return Ok(before);
         }
         // A cell that has not been transferred yet is still at its previous owner.
-        let after = self.after.cells(now, places).await?;
+        let after = self.after.cells(now, cell_keys).await?;
         Ok(after.into_iter().zip(before).map(|(after, before)| after.or(before)).collect())
     }
 

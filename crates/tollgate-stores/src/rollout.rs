@@ -87,8 +87,8 @@ pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u
     u64::try_from(units).unwrap_or(u64::MAX).min(limit.capacity())
 }
 
-const OLD: usize = 0;
-pub(crate) const NEW: usize = 1;
+const OLD_STORE: usize = 0;
+pub(crate) const NEW_STORE: usize = 1;
 
 impl<A, B> Rollout<A, B> {
     /// Creates a rollout from `old` to `new` in which `percentage` of the subjects belong to `new`.
@@ -188,7 +188,7 @@ impl<A, B> Rollout<A, B> {
 
 impl<A: CellTransfer, B: CellTransfer> Partitions for Rollout<A, B> {
     fn partition(&self, subject: &Subject) -> usize {
-        if self.is_moved(subject) { NEW } else { OLD }
+        if self.is_moved(subject) { NEW_STORE } else { OLD_STORE }
     }
 
     async fn apply_at(
@@ -200,13 +200,13 @@ impl<A: CellTransfer, B: CellTransfer> Partitions for Rollout<A, B> {
         let epoch = self.epoch(partition);
         let (old, new, transfer) = (&self.old, &self.new, &self.transfer);
         match (partition, self.on_move) {
-            (OLD, OnMove::Transfer) => {
+            (OLD_STORE, OnMove::Transfer) => {
                 transfer.decide(now, epoch, (new, old), charges, charges).await
             }
             (_, OnMove::Transfer) => {
                 transfer.decide(now, epoch, (old, new), charges, charges).await
             }
-            (OLD, OnMove::Reset) => old.apply(now, charges).await,
+            (OLD_STORE, OnMove::Reset) => old.apply(now, charges).await,
             (_, OnMove::Reset) => new.apply(now, charges).await,
         }
     }

@@ -74,8 +74,8 @@ impl<A, B: Store + 'static> Shadow<A, B> {
         let (shadow, comparison) = (Arc::new(shadow), Arc::<Comparison>::default());
         let (mut queues, mut tasks) = (Vec::with_capacity(QUEUES), Vec::with_capacity(QUEUES));
         for _ in 0..QUEUES {
-            let (queue, heard) = mpsc::channel(MAX_WAITING);
-            let task = queue::run(heard, Arc::clone(&shadow), Arc::clone(&comparison));
+            let (queue, receiver) = mpsc::channel(MAX_WAITING);
+            let task = queue::run(receiver, Arc::clone(&shadow), Arc::clone(&comparison));
             queues.push(queue);
             tasks.push(tokio::spawn(task).abort_handle());
         }
@@ -128,12 +128,12 @@ impl<A, B> Shadow<A, B> {
         // The percentage uses the highest bits of the hash, and the choice of the queue uses the
         // lowest bits.
         let queue = &self.queues[hash as usize % self.queues.len()];
-        let Ok(place) = queue.try_reserve() else {
+        let Ok(permit) = queue.try_reserve() else {
             self.skipped.fetch_add(1, Ordering::Relaxed);
             return;
         };
         let charges = charges.iter().map(OwnedCharge::new).collect();
-        place.send(ShadowCall { now, charges, readings: readings.clone() });
+        permit.send(ShadowCall { now, charges, readings: readings.clone() });
     }
 }
 

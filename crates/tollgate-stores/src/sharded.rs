@@ -73,7 +73,7 @@ pub enum Routing {
     /// The pair with this name, or the first pair if the subject has no pair with this name.
     Dimension(Box<str>),
     /// The whole subject: limits on different parts of a subject are spread over the shards.
-    Whole,
+    Subject,
 }
 
 impl<S> Sharded<S> {
@@ -206,7 +206,7 @@ impl Routing {
     pub(super) fn part_of<'a>(&self, subject: &'a Subject) -> &'a [u8] {
         let first = || subject.encodings().next();
         let pair = match self {
-            Self::Whole => return subject.as_bytes(),
+            Self::Subject => return subject.as_bytes(),
             Self::First => first(),
             Self::Dimension(name) => {
                 subject.encodings().find(|(named, _)| *named == &**name).or_else(first)

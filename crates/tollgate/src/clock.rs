@@ -110,7 +110,7 @@ pub struct CounterClock {
     started_at: u64,
     /// The nanoseconds that the counter had counted, since the start of this clock, when the wall
     /// clock was last read.
-    looked_at: AtomicU64,
+    compared_at: AtomicU64,
     /// The time that is added to the counter to get the wall clock's time: the wall clock's
     /// nanoseconds since 1970, minus the counter's nanoseconds since the start of this clock.
     ahead: AtomicU64,
@@ -135,9 +135,9 @@ impl CounterClock {
 
     fn following(counter: quanta::Clock, wall: impl Fn() -> u64) -> Self {
         let started_at = counter.raw();
-        let (looked_at, ahead) = (AtomicU64::new(0), AtomicU64::new(0));
-        let clock = Self { counter, started_at, looked_at, ahead };
-        clock.look(wall);
+        let (compared_at, ahead) = (AtomicU64::new(0), AtomicU64::new(0));
+        let clock = Self { counter, started_at, compared_at, ahead };
+        clock.compare(wall);
         clock
     }
 
@@ -148,11 +148,11 @@ impl CounterClock {
         let elapsed = self.elapsed();
         // The code takes the absolute difference, because the counter may have been set back when
         // the machine was moved or restored.
-        let unseen = elapsed.abs_diff(self.looked_at.load(Ordering::Relaxed));
+        let unseen = elapsed.abs_diff(self.compared_at.load(Ordering::Relaxed));
         let ahead = if unseen < Self::FOLLOWS_WITHIN.get() * NANOS_PER_MILLI {
             self.ahead.load(Ordering::Relaxed)
         } else {
-            self.look(wall)
+            self.compare(wall)
         };
         Timestamp::from_millis(elapsed.wrapping_add(ahead) / NANOS_PER_MILLI)
     }
@@ -162,11 +162,11 @@ impl CounterClock {
     /// clock's nanoseconds since 1970.
     ///
     /// If the thread is delayed between the reads of the two clocks, the function reads both clocks
-    /// again, at most [`LOOKS`] times in all.
+    /// again, at most [`MAX_COMPARISONS`] times in all.
     #[cold]
-    fn look(&self, wall: impl Fn() -> u64) -> u64 {
+    fn compare(&self, wall: impl Fn() -> u64) -> u64 {
         let mut best = (u64::MAX, 0, 0);
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_COMPARISONS {
             let (before, wall, after) = (self.elapsed(), wall(), self.elapsed());
             let took = after.abs_diff(before);
             if took < best.0 {
@@ -174,15 +174,15 @@ impl CounterClock {
                 // addition of the counter wraps back.
                 best = (took, wall.wrapping_sub(before), after);
             }
-            if took < PROMPT {
+            if took < MAX_READ_NANOS {
                 break;
             }
         }
-        let (_, ahead, looked_at) = best;
+        let (_, ahead, compared_at) = best;
         // Two threads may store at the same time: any combination of their values gives a correct
         // time.
         self.ahead.store(ahead, Ordering::Relaxed);
-        self.looked_at.store(looked_at, Ordering::Relaxed);
+        self.compared_at.store(compared_at, Ordering::Relaxed);
         ahead
     }
 
@@ -208,11 +208,11 @@ impl Default for CounterClock {
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// `LOOKS` is the most reads of the wall clock for one comparison with the counter. If a read takes
-/// less than `PROMPT` nanoseconds, the comparison uses this read at once. Otherwise the comparison
+/// `MAX_COMPARISONS` is the most reads of the wall clock for one comparison with the counter. If a read takes
+/// less than `MAX_READ_NANOS` nanoseconds, the comparison uses this read at once. Otherwise the comparison
 /// uses the fastest read.
-const LOOKS: usize = 4;
-const PROMPT: u64 = 20_000;
+const MAX_COMPARISONS: usize = 4;
+const MAX_READ_NANOS: u64 = 20_000;
 
 fn wall_nanos() -> u64 {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -346,16 +346,16 @@ mod tests {
     #[test]
     fn a_look_that_was_interrupted_is_taken_again() {
         let (counter, mock) = quanta::Clock::mock();
-        let looks = Cell::new(0_u32);
+        let reads = Cell::new(0_u32);
         let clock = CounterClock::following(counter, || {
-            looks.set(looks.get() + 1);
+            reads.set(reads.get() + 1);
             // The thread is suspended in the first two reads, before they reach the wall clock.
-            if looks.get() <= 2 {
+            if reads.get() <= 2 {
                 mock.increment(5 * TEN_MILLIS);
             }
             START + mock.value()
         });
-        assert_eq!(looks.get(), 3);
+        assert_eq!(reads.get(), 3);
         assert_eq!(clock.by(|| unreachable!()), millis(START + mock.value()));
     }
 }

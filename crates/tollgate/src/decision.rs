@@ -107,7 +107,7 @@ pub struct AppliedOverride {
     /// The limit as the policy defines it.
     pub limit: Arc<Limit>,
     /// The override that replaced the limit.
-    pub said: Arc<Override>,
+    pub definition: Arc<Override>,
 }
 
 /// Charges that are made when an admitted request is completed. When the request arrived, the

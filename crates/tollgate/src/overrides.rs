@@ -80,7 +80,7 @@ pub enum OverrideTarget {
     },
     /// Every subject. Such an override is a kill switch for its limit, or for all limits if it
     /// names none.
-    Everybody,
+    AllSubjects,
     /// Every request that matches the rule of this name. The override turns the rule off
     /// ([`Effect::Unlimited`]) or to shadow mode ([`Effect::Counted`]), and names no limit.
     Rule(Box<str>),

@@ -306,13 +306,13 @@ impl Receipt {
         self.charges(|_| Operation::Renew { id: self.id })
     }
 
-    fn charges(&self, ask: impl Fn(&Entry) -> Operation) -> Vec<Charge<'_>> {
+    fn charges(&self, operation: impl Fn(&Entry) -> Operation) -> Vec<Charge<'_>> {
         self.entries
             .iter()
             .map(|entry| Charge {
                 limit: &entry.limit,
                 subject: &entry.subject,
-                operation: ask(entry),
+                operation: operation(entry),
             })
             .collect()
     }

@@ -156,7 +156,7 @@ impl MemcachedBackend {
 impl OffsetSource for Servers {
     fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         let mut servers = self.partitions().shards().iter();
-        let told = servers.find_map(|server| server.store.store().clock_offset(now));
-        told.map(|(millis, uncertainty)| ClockOffset { millis, uncertainty })
+        let offset = servers.find_map(|server| server.store.store().clock_offset(now));
+        offset.map(|(millis, uncertainty)| ClockOffset { millis, uncertainty })
     }
 }

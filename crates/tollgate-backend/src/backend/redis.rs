@@ -83,7 +83,7 @@ impl RedisBackend {
     /// Returns the counts of decisions without a shard and of failures, since the store was opened.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.store.counts(self.shards.unrefunded(), self.shards.repaired())
+        self.store.counts(self.shards.unrefunded(), self.shards.replayed())
     }
 
     pub(crate) async fn started(&self) {
@@ -163,10 +163,10 @@ impl OffsetSource for ShardMap {
 /// requests. The time of these charges is the time of the node's decision clock.
 fn charge_local(decider: Arc<Decider<Servers>>, clock: Deciding) -> AbortHandle {
     let task = tokio::spawn(async move {
-        let mut looks = interval(WATCH_PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(WATCH_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
             decider.charge_local(now).await;
         }

@@ -18,11 +18,11 @@ use crate::status::Counts;
 pub(crate) type Leases<P> = QuotaLease<Arc<P>>;
 
 /// The servers with quota leases, with a deadline for each call.
-pub(crate) type Timely<P> = Deadline<Arc<Leases<P>>>;
+pub(crate) type DeadlineStore<P> = Deadline<Arc<Leases<P>>>;
 
 /// The servers with a deadline for each call. If the servers do not answer, this node's share of
 /// each limit decides.
-pub(crate) type Decider<P> = Fallback<Arc<Timely<P>>, LocalShare<Memory>>;
+pub(crate) type Decider<P> = Fallback<Arc<DeadlineStore<P>>, LocalShare<Memory>>;
 
 /// The deny cache, which passes calls that it does not answer to the [`Decider`].
 pub(crate) type Refusals<P> = DenyCache<Arc<Decider<P>>>;
@@ -48,7 +48,7 @@ pub(crate) struct ServerStore<P> {
 pub(crate) struct Handles<P> {
     pub(crate) servers: Arc<P>,
     pub(crate) leases: Arc<Leases<P>>,
-    pub(crate) timely: Arc<Timely<P>>,
+    pub(crate) deadline_store: Arc<DeadlineStore<P>>,
     pub(crate) decider: Arc<Decider<P>>,
     pub(crate) refusals: Arc<Refusals<P>>,
 }
@@ -64,19 +64,19 @@ impl<P: CellTransfer + 'static> ServerStore<P> {
     }
 
     /// Returns the counts of decisions without a server and of failures, since the store was
-    /// opened. `unrefunded` and `repaired` are the two counts that only the servers know.
-    pub(crate) fn counts(&self, unrefunded: u64, repaired: ReplayCounts) -> Counts {
-        let Handles { leases, timely, decider, refusals, .. } = &self.handles;
+    /// opened. `unrefunded` and `replayed` are the two counts that only the servers know.
+    pub(crate) fn counts(&self, unrefunded: u64, replayed: ReplayCounts) -> Counts {
+        let Handles { leases, deadline_store, decider, refusals, .. } = &self.handles;
         let fallback = decider.counts();
         Counts {
             deny_cache_hits: refusals.hits(),
             fallback_decisions: fallback.fallback_decisions,
             local_charges: decider.local_charges(),
             unanswered: fallback.unanswered,
-            missed: timely.missed(),
+            deadline_misses: deadline_store.deadline_misses(),
             unrefunded,
             discarded: self.discarded.load(Ordering::Relaxed),
-            repaired,
+            replayed,
             leases: leases.counts(),
         }
     }
@@ -103,9 +103,9 @@ impl<P: CellTransfer + 'static> CellTransfer for ServerStore<P> {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.store.cells(now, places).await
+        self.store.cells(now, cell_keys).await
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {

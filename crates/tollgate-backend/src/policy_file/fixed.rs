@@ -17,8 +17,8 @@ pub(super) fn changed(old: &Settings, new: &Settings, listeners: ListenerState) 
     if old.store != new.store && !is_turned(&old.store, &new.store) {
         let store = store(&old.store, &new.store);
         // A difference in any other key of the store is reported as `store`.
-        let is_told = !store.is_empty() || !revealed.is_empty();
-        keys.extend(if is_told { store } else { vec!["store".to_owned()] });
+        let is_named = !store.is_empty() || !revealed.is_empty();
+        keys.extend(if is_named { store } else { vec!["store".to_owned()] });
     }
     keys.extend(revealed);
     if old.traces != new.traces {
@@ -181,12 +181,12 @@ rules: [ { limits: all } ]
         let http = "serve: { http: { listen: \"127.0.0.1:1\" } }";
         let admin = "serve: { admin: { listen: \"127.0.0.1:1\", tokens: { env: T } }, dashboard: { hosts: [a] } }";
         let ours = ["serve.admin", "serve.dashboard"];
-        for (said, open, administration) in
+        for (address, open, administration) in
             [(http, &["serve.http"][..], &[][..]), (admin, &ours, &ours)]
         {
-            assert_eq!(between("", said, ListenerState::Open), open);
-            assert_eq!(between("", said, ListenerState::Administration), administration);
-            assert_eq!(between("", said, ListenerState::Ignored), [""; 0]);
+            assert_eq!(between("", address, ListenerState::Open), open);
+            assert_eq!(between("", address, ListenerState::Administration), administration);
+            assert_eq!(between("", address, ListenerState::Ignored), [""; 0]);
         }
     }
 }

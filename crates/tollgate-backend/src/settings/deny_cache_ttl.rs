@@ -151,8 +151,8 @@ limits:
     fn the_settings_have_the_last_word() {
         let rest = "rules: [{ limits: core }]";
         let never = DenyCacheMode::Disabled;
-        let asked = RedisSettings { remember_refusals: never, ..redis(&["a"]) };
-        assert_eq!(deny_cache_ttl_of(rest, &asked), DenyCacheTtl::Off);
+        let settings = RedisSettings { remember_refusals: never, ..redis(&["a"]) };
+        assert_eq!(deny_cache_ttl_of(rest, &settings), DenyCacheTtl::Off);
         let shards = RedisSettings { clock: DecisionClock::Store, ..redis(&["a"]) };
         assert_eq!(deny_cache_ttl_of(rest, &shards), DenyCacheTtl::AtMost(DEFAULT_DENY_TTL));
     }

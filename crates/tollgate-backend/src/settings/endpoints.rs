@@ -228,11 +228,11 @@ pub(crate) mod tests {
     /// Returns the settings of shards with these names. The address of each shard's server contains
     /// the index of the shard.
     pub(crate) fn redis(names: &[&str]) -> RedisSettings {
-        let shard = |(place, name): (usize, &&str)| ShardSettings {
+        let shard = |(index, name): (usize, &&str)| ShardSettings {
             name: (*name).into(),
             topology: Topology::Static {
-                primary: format!("redis://10.0.0.{place}").into(),
-                replicas: vec![format!("rediss://10.0.1.{place}:7000").into()],
+                primary: format!("redis://10.0.0.{index}").into(),
+                replicas: vec![format!("rediss://10.0.1.{index}:7000").into()],
             },
             weight: NonZeroU32::MIN,
         };
@@ -344,8 +344,8 @@ pub(crate) mod tests {
         redis.sentinel.tls.authorities = Some("/no/such/ca.pem".into());
         redis.sentinel.password = None;
         redis.tls.authorities = None;
-        let told = check_sources(&redis).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.sentinel.tls.ca: "), "{told}");
+        let message = check_sources(&redis).unwrap_err().to_string();
+        assert!(message.starts_with("store.redis.sentinel.tls.ca: "), "{message}");
     }
 
     #[test]
@@ -366,18 +366,18 @@ pub(crate) mod tests {
     #[test]
     fn what_cannot_be_used_is_reported_with_its_key() {
         let broken = redis(&["a"]);
-        let told =
+        let message =
             servers(&broken, &with_replica(&broken, "http://10.0.1.0")).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.shards.a.replicas: http://10.0.1.0"), "{told}");
+        assert!(message.starts_with("store.redis.shards.a.replicas: http://10.0.1.0"), "{message}");
 
         let mut missing = redis(&["a"]);
         missing.tls.authorities = Some("/no/such/ca.pem".into());
-        let told = check_sources(&missing).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.tls.ca: "), "{told}");
-        assert!(told.contains("/no/such/ca.pem"), "{told}");
+        let message = check_sources(&missing).unwrap_err().to_string();
+        assert!(message.starts_with("store.redis.tls.ca: "), "{message}");
+        assert!(message.contains("/no/such/ca.pem"), "{message}");
         missing.password = Some(KeySource::File { path: "/no/such/password".into() });
-        let told = check_sources(&missing).unwrap_err().to_string();
-        assert!(told.starts_with("store.redis.password: "), "{told}");
+        let message = check_sources(&missing).unwrap_err().to_string();
+        assert!(message.starts_with("store.redis.password: "), "{message}");
     }
 
     #[test]

@@ -64,8 +64,8 @@ mod tests {
     #[test]
     fn a_variable_that_is_not_set_is_reported_with_what_sets_it() {
         let source = KeySource::Environment { name: "TOLLGATE_NO_SUCH_VARIABLE".into() };
-        let told = hash_key(&source).unwrap_err().to_string();
+        let message = hash_key(&source).unwrap_err().to_string();
         let sets_it = "export TOLLGATE_NO_SUCH_VARIABLE=$(openssl rand -hex 16)";
-        assert!(told.starts_with("secret: ") && told.contains(sets_it), "{told}");
+        assert!(message.starts_with("secret: ") && message.contains(sets_it), "{message}");
     }
 }

@@ -14,7 +14,7 @@ use tollgate::{Clock, HashKey, SystemClock};
 use tollgate_stores::rebalance::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts, Phase};
 
 use super::map::ShardMap;
-use super::missed::Missed;
+use super::missing_nodes::MissingNodes;
 use super::watch::{Deciding, START_WAIT};
 use crate::status::{MapStatus, MoveStatus, Nodes};
 
@@ -61,7 +61,7 @@ impl Heartbeats {
             quiet: 0,
             began: Instant::now(),
             led: None,
-            missed: Missed::default(),
+            missing_nodes: MissingNodes::default(),
         };
         let task = tokio::spawn(round.run()).abort_handle();
         Ok(Self { map, longest, found, task })
@@ -83,7 +83,7 @@ impl Heartbeats {
             moving: self.map.rebalance().map(|rebalance| MoveStatus {
                 phase: rebalance.phase(),
                 from: rebalance.before().partitions().version(),
-                carried: rebalance.transferred(),
+                transferred: rebalance.transferred(),
                 failed_transfers: rebalance.failed_transfers(),
                 diverged: rebalance.diverged(),
             }),
@@ -110,7 +110,7 @@ struct Round {
     began: Instant,
     /// The time at which this node entered the phase `cutover`. `None` before that.
     led: Option<Instant>,
-    missed: Missed,
+    missing_nodes: MissingNodes,
 }
 
 impl Round {
@@ -121,13 +121,13 @@ impl Round {
         for shard in self.map.shards() {
             shard.store.servers().ready(START_WAIT.saturating_sub(began.elapsed())).await;
         }
-        let mut looks = interval(HEARTBEAT_PERIOD);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut ticks = interval(HEARTBEAT_PERIOD);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            looks.tick().await;
+            ticks.tick().await;
             let counts_by_shard = self.beat().await;
             self.note(&counts_by_shard);
-            self.tell_missed(&counts_by_shard);
+            self.report_missing(&counts_by_shard);
             self.advance(&counts_by_shard);
         }
     }
@@ -139,17 +139,17 @@ impl Round {
         let other =
             self.map.rebalance().map_or(own, |rebalance| rebalance.before().partitions().version());
         let now = self.clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
-        let mut asked = JoinSet::new();
+        let mut queries = JoinSet::new();
         for shard in self.map.shards() {
             let (name, store) = (shard.name.clone(), Arc::clone(&shard.store));
             let heartbeat = Arc::clone(&self.heartbeat);
             // The duration is not measured, because no client waits for this call.
-            asked.spawn(
+            queries.spawn(
                 async move { (name, heartbeat.beat(store.untimed(), now, own, other).await) },
             );
         }
-        let answers = asked.join_all().await.into_iter();
-        answers.filter_map(|(name, told)| Some((name, told.ok()?))).collect()
+        let answers = queries.join_all().await.into_iter();
+        answers.filter_map(|(name, counts)| Some((name, counts.ok()?))).collect()
     }
 
     /// Records the counts that the shards returned, and logs changes.
@@ -188,9 +188,9 @@ impl Round {
 
     /// Logs each shard that does not receive the heartbeats of some nodes with the same map. These
     /// nodes cannot reach the shard, or reach it at another address.
-    fn tell_missed(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
+    fn report_missing(&mut self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let map = self.map.version();
-        for (shard, change) in self.missed.look(counts_by_shard) {
+        for (shard, change) in self.missing_nodes.observe(counts_by_shard) {
             match change {
                 0 => {
                     tracing::info!(%map, shard, "every node with this shard map reaches the shard again");
@@ -211,7 +211,7 @@ impl Round {
         match rebalance.phase() {
             Phase::DualWrite => {
                 let is_quiet =
-                    |name: &str| counts_by_shard.get(name).is_some_and(|it| it.asked == 0);
+                    |name: &str| counts_by_shard.get(name).is_some_and(|it| it.other_map == 0);
                 let all = self.map.shards_before().iter().all(|shard| is_quiet(&shard.name));
                 self.quiet = if all { self.quiet + 1 } else { 0 };
                 if self.quiet >= QUIET_LOOKS && self.began.elapsed() >= lease() {

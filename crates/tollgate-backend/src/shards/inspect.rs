@@ -30,7 +30,7 @@ pub struct Inspected {
     /// Whether the server contains counters or is a sentinel.
     pub role: Role,
     /// The report of the server, or the error of the query.
-    pub told: Result<Inspection, LinkError>,
+    pub report: Result<Inspection, LinkError>,
 }
 
 /// Queries all servers of `redis` concurrently, each for at most `within`. The servers are the
@@ -44,61 +44,65 @@ pub async fn inspect(
     shards: &[ShardStatus],
     within: Duration,
 ) -> Result<Vec<Inspected>, OpenError> {
-    let mut asked = JoinSet::new();
-    for (place, shard) in redis.shards.iter().enumerate() {
+    let mut queries = JoinSet::new();
+    for (index, shard) in redis.shards.iter().enumerate() {
         let found = shards.iter().find(|status| status.name == shard.name);
         let found = found.into_iter().flat_map(|status| &status.batchers);
         let found: Vec<_> = found.filter_map(|batcher| batcher.address.clone()).collect();
         for (role, endpoint) in endpoints(reached(redis, shard)?, &found) {
             let shard = shard.name.clone();
-            asked.spawn(async move {
-                let told = tollgate_redis::inspect(&endpoint, within).await;
+            queries.spawn(async move {
+                let report = tollgate_redis::inspect(&endpoint, within).await;
                 let address = endpoint.to_string();
-                (place, Inspected { shard, address, role, told })
+                (index, Inspected { shard, address, role, report })
             });
         }
     }
-    let mut told = asked.join_all().await;
-    told.sort_by(|(place, one), (other_place, other)| {
-        (place, one.role, &one.address).cmp(&(other_place, other.role, &other.address))
+    let mut reports = queries.join_all().await;
+    reports.sort_by(|(index, one), (other_place, other)| {
+        (index, one.role, &one.address).cmp(&(other_place, other.role, &other.address))
     });
-    Ok(told.into_iter().map(|(_, inspected)| inspected).collect())
+    Ok(reports.into_iter().map(|(_, inspected)| inspected).collect())
 }
 
 /// Returns each server of the settings and each server in `found`, without duplicates.
 fn endpoints(reached: ConnectTarget, found: &[String]) -> Vec<(Role, Endpoint)> {
-    let (sentinels, named, like) = match reached {
+    let (sentinels, named, template) = match reached {
         ConnectTarget::Cluster(cluster) => {
-            let like = cluster.seeds.first().map(Like::endpoint);
-            (Vec::new(), cluster.seeds, like)
+            let template = cluster.seeds.first().map(EndpointTemplate::endpoint);
+            (Vec::new(), cluster.seeds, template)
         }
         ConnectTarget::Servers(servers) => match servers.topology {
             Topology::Static { primary, replicas } => {
-                let like = Like::endpoint(&primary);
+                let template = EndpointTemplate::endpoint(&primary);
                 let named = std::iter::once(primary).chain(replicas).collect();
-                (Vec::new(), named, Some(like))
+                (Vec::new(), named, Some(template))
             }
             Topology::Sentinel(sentinels) => {
                 let access = sentinels.servers;
-                let like = Like { credentials: access.credentials, tls: access.tls };
-                (sentinels.sentinels, Vec::new(), Some(like))
+                let template =
+                    EndpointTemplate { credentials: access.credentials, tls: access.tls };
+                (sentinels.sentinels, Vec::new(), Some(template))
             }
         },
     };
-    let found = found.iter().filter_map(|address| like.as_ref()?.at(address));
+    let found = found.iter().filter_map(|address| template.as_ref()?.at(address));
     let mut seen = BTreeSet::new();
-    let keepers = named.into_iter().chain(found).map(|endpoint| (Role::DataServer, endpoint));
+    let data_servers = named.into_iter().chain(found).map(|endpoint| (Role::DataServer, endpoint));
     let sentinels = sentinels.into_iter().map(|endpoint| (Role::Sentinel, endpoint));
-    keepers.chain(sentinels).filter(|(_, endpoint)| seen.insert(endpoint.to_string())).collect()
+    data_servers
+        .chain(sentinels)
+        .filter(|(_, endpoint)| seen.insert(endpoint.to_string()))
+        .collect()
 }
 
 /// The user and the certificates for servers that another server reported.
-struct Like {
+struct EndpointTemplate {
     credentials: Credentials,
     tls: Option<Tls>,
 }
 
-impl Like {
+impl EndpointTemplate {
     fn endpoint(endpoint: &Endpoint) -> Self {
         let tls = match &endpoint.address {
             tollgate_redis::Address::Tcp { tls, .. } => tls.clone(),

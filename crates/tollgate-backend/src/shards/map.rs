@@ -75,8 +75,8 @@ impl ShardMap {
     }
 
     /// Returns the counts of replayed charges after failovers.
-    pub(crate) fn repaired(&self) -> ReplayCounts {
-        self.shards().map(|shard| shard.store.repaired()).sum()
+    pub(crate) fn replayed(&self) -> ReplayCounts {
+        self.shards().map(|shard| shard.store.replayed()).sum()
     }
 }
 

@@ -116,9 +116,9 @@ impl RedisServers {
     }
 
     /// Returns the current status of this shard under the name `name`. The wrappers around the
-    /// servers measure two values of the status: `repaired` counts the charges that this node
+    /// servers measure two values of the status: `replayed` counts the charges that this node
     /// replayed after failovers, and `took` contains the durations of the shard's calls.
-    pub(crate) fn status(&self, name: &str, repaired: ReplayCounts, took: Observed) -> ShardStatus {
+    pub(crate) fn status(&self, name: &str, replayed: ReplayCounts, took: Observed) -> ShardStatus {
         let now = SystemClock.now();
         let name = name.into();
         match self {
@@ -133,7 +133,7 @@ impl RedisServers {
                     claimed_by: shard.primaries(),
                     windows_lost,
                     last_loss,
-                    repaired,
+                    replayed,
                     cluster: None,
                     took,
                 }
@@ -151,7 +151,7 @@ impl RedisServers {
                     claimed_by: Vec::new(),
                     windows_lost: groups.iter().map(|group| group.windows_lost).sum(),
                     last_loss: groups.iter().find_map(|group| group.last_loss.clone()),
-                    repaired,
+                    replayed,
                     cluster: Some(cluster),
                     took,
                 }
@@ -188,11 +188,11 @@ impl PartitionedCells for RedisServers {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         match self {
-            Self::Shard(shard) => shard.cells(now, places).await,
-            Self::Cluster(cluster) => cluster.cells_at(partition, now, places).await,
+            Self::Shard(shard) => shard.cells(now, cell_keys).await,
+            Self::Cluster(cluster) => cluster.cells_at(partition, now, cell_keys).await,
         }
     }
 

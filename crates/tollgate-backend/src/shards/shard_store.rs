@@ -46,8 +46,8 @@ impl ShardStore {
     }
 
     /// Returns the counts of replayed charges after failovers.
-    pub(crate) fn repaired(&self) -> ReplayCounts {
-        self.replay_store().repaired()
+    pub(crate) fn replayed(&self) -> ReplayCounts {
+        self.replay_store().replayed()
     }
 
     /// Returns the number of charges that could not be refunded when a call over several slots
@@ -58,7 +58,7 @@ impl ShardStore {
 
     /// Returns the current status of the shard under the name `name`.
     pub(crate) fn status(&self, name: &str) -> ShardStatus {
-        self.servers().status(name, self.repaired(), self.0.durations())
+        self.servers().status(name, self.replayed(), self.0.durations())
     }
 }
 
@@ -74,9 +74,9 @@ impl CellTransfer for ShardStore {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        self.0.cells(now, places).await
+        self.0.cells(now, cell_keys).await
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {

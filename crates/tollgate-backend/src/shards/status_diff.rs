@@ -17,7 +17,7 @@ pub(super) struct StatusDiff {
     /// The servers that reported themselves as primary, if more than one server did.
     split: Vec<String>,
     windows_lost: u64,
-    repaired: ReplayCounts,
+    replayed: ReplayCounts,
     skew_max: Duration,
 }
 
@@ -37,14 +37,14 @@ pub(super) enum Change {
     ReplicaLost { reason: String },
     /// Counters of the shard were lost `times` times since the last check.
     WindowsLost { times: u64, reason: String },
-    /// This node replayed `units` units that the shard lacked, on `places` limits and subjects.
-    Repaired { units: u64, places: u64 },
-    /// The replay did not finish in time for `places` limits and subjects.
-    Abandoned { places: u64 },
+    /// This node replayed `units` units that the shard lacked, on `limits` limits and subjects.
+    Replayed { units: u64, limits: u64 },
+    /// The replay did not finish in time for `limits` limits and subjects.
+    Abandoned { limits: u64 },
     /// Several servers of the shard are primaries.
     Split { primaries: Vec<String> },
     /// Only one server of the shard is a primary again.
-    Whole,
+    SplitEnded,
     /// The shard's clock and this machine's clock differ by more than the limits permit.
     ClockDiffers { by: Duration, allowed: Duration },
     /// The shard's clock and this machine's clock agree again.
@@ -53,7 +53,7 @@ pub(super) enum Change {
 
 #[derive(Debug, Default)]
 struct Batcher {
-    reach: Reach,
+    reachability: Reachability,
     /// The address of the primary at the last check at which a primary was connected. `None` if no
     /// primary was connected at any check.
     address: Option<String>,
@@ -61,7 +61,7 @@ struct Batcher {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Reach {
+enum Reachability {
     /// The shard was not checked yet.
     #[default]
     Unreported,
@@ -85,7 +85,7 @@ impl StatusDiff {
             clock: Agreement::Agrees,
             split: Vec::new(),
             windows_lost: 0,
-            repaired: ReplayCounts::NOTHING,
+            replayed: ReplayCounts::NOTHING,
             skew_max,
         }
     }
@@ -100,13 +100,13 @@ impl StatusDiff {
     pub(super) fn observe(&mut self, status: &ShardStatus) -> Vec<Change> {
         self.batchers.resize_with(status.batchers.len(), Batcher::default);
         let mut changes = Vec::new();
-        for (place, (seen, batcher)) in self.batchers.iter_mut().zip(&status.batchers).enumerate() {
+        for (index, (seen, batcher)) in self.batchers.iter_mut().zip(&status.batchers).enumerate() {
             let change =
-                if place == 0 { seen.primary(batcher, status.runs) } else { seen.replica(batcher) };
+                if index == 0 { seen.primary(batcher, status.runs) } else { seen.replica(batcher) };
             changes.extend(change);
         }
         changes.extend(self.losses(status));
-        changes.extend(self.repairs(status));
+        changes.extend(self.replays(status));
         changes.extend(self.clock(status));
         changes.extend(self.split(status));
         changes
@@ -119,15 +119,15 @@ impl StatusDiff {
         (times > 0).then_some(Change::WindowsLost { times, reason })
     }
 
-    fn repairs(&mut self, status: &ShardStatus) -> impl Iterator<Item = Change> + use<> {
+    fn replays(&mut self, status: &ShardStatus) -> impl Iterator<Item = Change> + use<> {
         let (before, now) =
-            (std::mem::replace(&mut self.repaired, status.repaired), status.repaired);
-        let places = now.places.saturating_sub(before.places);
+            (std::mem::replace(&mut self.replayed, status.replayed), status.replayed);
+        let limits = now.limits.saturating_sub(before.limits);
         let units = now.units.saturating_sub(before.units);
         let abandoned = now.abandoned.saturating_sub(before.abandoned);
-        let repaired = (places > 0).then_some(Change::Repaired { units, places });
-        let abandoned = (abandoned > 0).then_some(Change::Abandoned { places: abandoned });
-        repaired.into_iter().chain(abandoned)
+        let replayed = (limits > 0).then_some(Change::Replayed { units, limits });
+        let abandoned = (abandoned > 0).then_some(Change::Abandoned { limits: abandoned });
+        replayed.into_iter().chain(abandoned)
     }
 
     fn split(&mut self, status: &ShardStatus) -> Option<Change> {
@@ -137,7 +137,7 @@ impl StatusDiff {
         match (before == primaries, several) {
             (true, _) => None,
             (false, true) => Some(Change::Split { primaries }),
-            (false, false) => Some(Change::Whole),
+            (false, false) => Some(Change::SplitEnded),
         }
     }
 
@@ -165,42 +165,46 @@ impl Batcher {
             batcher.opened.saturating_sub(std::mem::replace(&mut self.opened, batcher.opened));
         let Some(address) = reached(batcher).map(str::to_owned) else {
             // While a new connection is attempted, it is not yet certain that the shard is lost.
-            if self.reach == Reach::Down
-                || self.reach == Reach::Up && batcher.circuit_state == CircuitState::Seeking
+            if self.reachability == Reachability::Down
+                || self.reachability == Reachability::Up
+                    && batcher.circuit_state == CircuitState::Seeking
             {
                 return None;
             }
-            self.reach = Reach::Down;
+            self.reachability = Reachability::Down;
             return Some(Change::Lost { reason: reason(batcher) });
         };
         let before = self.address.replace(address.clone()).filter(|before| *before != address);
-        match std::mem::replace(&mut self.reach, Reach::Up) {
-            Reach::Up if before.is_none() && times == 0 => None,
-            Reach::Up if before.is_none() => Some(Change::Flapping { address, times }),
-            Reach::Unreported | Reach::Pending | Reach::Up | Reach::Down => {
-                Some(Change::Connected { address, runs, before })
-            }
+        match std::mem::replace(&mut self.reachability, Reachability::Up) {
+            Reachability::Up if before.is_none() && times == 0 => None,
+            Reachability::Up if before.is_none() => Some(Change::Flapping { address, times }),
+            Reachability::Unreported
+            | Reachability::Pending
+            | Reachability::Up
+            | Reachability::Down => Some(Change::Connected { address, runs, before }),
         }
     }
 
     fn replica(&mut self, batcher: &BatcherStatus) -> Option<Change> {
-        match (self.reach, reached(batcher)) {
-            (Reach::Up, Some(_)) | (Reach::Down, None) => None,
+        match (self.reachability, reached(batcher)) {
+            (Reachability::Up, Some(_)) | (Reachability::Down, None) => None,
             (_, Some(address)) => {
-                self.reach = Reach::Up;
+                self.reachability = Reachability::Up;
                 Some(Change::ReplicaFound { address: address.to_owned() })
             }
             // A replica is connected after its primary, so a replica may be found a little later
             // than its primary.
-            (Reach::Unreported, None) => {
-                self.reach = Reach::Pending;
+            (Reachability::Unreported, None) => {
+                self.reachability = Reachability::Pending;
                 None
             }
-            (Reach::Pending | Reach::Up, None) if batcher.circuit_state == CircuitState::Open => {
-                self.reach = Reach::Down;
+            (Reachability::Pending | Reachability::Up, None)
+                if batcher.circuit_state == CircuitState::Open =>
+            {
+                self.reachability = Reachability::Down;
                 Some(Change::ReplicaLost { reason: reason(batcher) })
             }
-            (Reach::Pending | Reach::Up, None) => None,
+            (Reachability::Pending | Reachability::Up, None) => None,
         }
     }
 }
@@ -241,14 +245,14 @@ impl fmt::Display for Change {
                 "the server lost counters {times} times, and their windows start again; the last \
                  time: {reason}"
             ),
-            Self::Repaired { units, places } => write!(
+            Self::Replayed { units, limits } => write!(
                 f,
-                "replayed {units} units of {places} limits and subjects to the new primary, which \
+                "replayed {units} units of {limits} limits and subjects to the new primary, which \
                  had not received them"
             ),
-            Self::Abandoned { places } => write!(
+            Self::Abandoned { limits } => write!(
                 f,
-                "the replay to the new primary timed out for {places} limits and subjects: their \
+                "the replay to the new primary timed out for {limits} limits and subjects: their \
                  usage can be admitted once more; check the load of the primary"
             ),
             Self::Split { primaries } => write!(
@@ -257,7 +261,7 @@ impl fmt::Display for Change {
                  on the others; tollgate doctor names the one that nodes charge",
                 primaries.join(" and ")
             ),
-            Self::Whole => f.write_str("the shard has a single primary again"),
+            Self::SplitEnded => f.write_str("the shard has a single primary again"),
             Self::ClockDiffers { by, allowed } => write!(
                 f,
                 "the server's clock and this machine's differ by {by:?}, more than the {allowed:?} \
@@ -302,7 +306,7 @@ mod tests {
             claimed_by: Vec::new(),
             windows_lost: 0,
             last_loss: None,
-            repaired: ReplayCounts::NOTHING,
+            replayed: ReplayCounts::NOTHING,
             cluster: None,
             took: Observed::NOTHING,
         }
@@ -323,53 +327,57 @@ mod tests {
     #[test]
     fn a_primary_is_informed_of_when_something_changes() {
         let mut seen = StatusDiff::new(SKEW_MAX);
-        let mut told = |batcher| only(seen.observe(&status(&[batcher])));
+        let mut observe = |batcher| only(seen.observe(&status(&[batcher])));
         let lost = Change::Lost { reason: "it has not answered yet".into() };
-        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), Some(lost.clone()));
-        assert_eq!(told(batcher(None, CircuitState::Open, 1)), None);
+        assert_eq!(observe(batcher(None, CircuitState::Seeking, 0)), Some(lost.clone()));
+        assert_eq!(observe(batcher(None, CircuitState::Open, 1)), None);
         assert_eq!(
-            told(batcher(Some("one"), CircuitState::Closed, 1)),
+            observe(batcher(Some("one"), CircuitState::Closed, 1)),
             Some(connected("one", None))
         );
-        assert_eq!(told(batcher(Some("one"), CircuitState::Closed, 1)), None);
-        assert_eq!(told(batcher(None, CircuitState::Seeking, 1)), None, "it may be found at once");
+        assert_eq!(observe(batcher(Some("one"), CircuitState::Closed, 1)), None);
         assert_eq!(
-            told(batcher(Some("two"), CircuitState::Closed, 1)),
+            observe(batcher(None, CircuitState::Seeking, 1)),
+            None,
+            "it may be found at once"
+        );
+        assert_eq!(
+            observe(batcher(Some("two"), CircuitState::Closed, 1)),
             Some(connected("two", Some("one")))
         );
-        assert_eq!(told(batcher(Some("two"), CircuitState::Open, 2)), Some(lost));
+        assert_eq!(observe(batcher(Some("two"), CircuitState::Open, 2)), Some(lost));
         assert_eq!(
-            told(batcher(Some("two"), CircuitState::Closed, 2)),
+            observe(batcher(Some("two"), CircuitState::Closed, 2)),
             Some(connected("two", None))
         );
         let unsteady = Change::Flapping { address: "two".into(), times: 3 };
-        assert_eq!(told(batcher(Some("two"), CircuitState::Closed, 5)), Some(unsteady));
-        assert_eq!(told(batcher(Some("two"), CircuitState::Closed, 5)), None);
+        assert_eq!(observe(batcher(Some("two"), CircuitState::Closed, 5)), Some(unsteady));
+        assert_eq!(observe(batcher(Some("two"), CircuitState::Closed, 5)), None);
     }
 
     #[test]
     fn replicas_are_informed_of_once_they_are_known() {
         let mut seen = StatusDiff::new(SKEW_MAX);
         let up = batcher(Some("one"), CircuitState::Closed, 0);
-        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
-        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), Some(connected("one", None)));
+        let mut observe = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(observe(batcher(None, CircuitState::Seeking, 0)), Some(connected("one", None)));
         let found = Change::ReplicaFound { address: "copy".into() };
-        assert_eq!(told(batcher(Some("copy"), CircuitState::Closed, 0)), Some(found.clone()));
-        assert_eq!(told(batcher(None, CircuitState::Seeking, 0)), None);
+        assert_eq!(observe(batcher(Some("copy"), CircuitState::Closed, 0)), Some(found.clone()));
+        assert_eq!(observe(batcher(None, CircuitState::Seeking, 0)), None);
         let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
-        assert_eq!(told(batcher(None, CircuitState::Open, 1)), Some(lost));
-        assert_eq!(told(batcher(None, CircuitState::Open, 2)), None);
-        assert_eq!(told(batcher(Some("copy"), CircuitState::Closed, 2)), Some(found));
+        assert_eq!(observe(batcher(None, CircuitState::Open, 1)), Some(lost));
+        assert_eq!(observe(batcher(None, CircuitState::Open, 2)), None);
+        assert_eq!(observe(batcher(Some("copy"), CircuitState::Closed, 2)), Some(found));
     }
 
     #[test]
     fn a_replica_has_until_the_second_look_to_be_found() {
         let mut seen = StatusDiff::new(SKEW_MAX);
         let up = batcher(Some("one"), CircuitState::Closed, 0);
-        let mut told = |replica| only(seen.observe(&status(&[up.clone(), replica])));
-        assert_eq!(told(batcher(None, CircuitState::Open, 1)), Some(connected("one", None)));
+        let mut observe = |replica| only(seen.observe(&status(&[up.clone(), replica])));
+        assert_eq!(observe(batcher(None, CircuitState::Open, 1)), Some(connected("one", None)));
         let lost = Change::ReplicaLost { reason: "it has not answered yet".into() };
-        assert_eq!(told(batcher(None, CircuitState::Open, 2)), Some(lost));
+        assert_eq!(observe(batcher(None, CircuitState::Open, 2)), Some(lost));
     }
 
     #[test]
@@ -377,15 +385,15 @@ mod tests {
         let mut seen = StatusDiff::new(SKEW_MAX);
         let up = batcher(Some("one"), CircuitState::Closed, 0);
         seen.observe(&status(std::slice::from_ref(&up)));
-        let mut told = |windows_lost, loss: DataLoss| {
+        let mut observe = |windows_lost, loss: DataLoss| {
             let up = status(std::slice::from_ref(&up));
             only(seen.observe(&ShardStatus { windows_lost, last_loss: Some(loss), ..up }))
         };
         let reason = DataLoss::Flushed.to_string();
-        assert_eq!(told(1, DataLoss::Flushed), Some(Change::WindowsLost { times: 1, reason }));
-        assert_eq!(told(1, DataLoss::Flushed), None);
+        assert_eq!(observe(1, DataLoss::Flushed), Some(Change::WindowsLost { times: 1, reason }));
+        assert_eq!(observe(1, DataLoss::Flushed), None);
         let reason = DataLoss::Restarted.to_string();
-        assert_eq!(told(3, DataLoss::Restarted), Some(Change::WindowsLost { times: 2, reason }));
+        assert_eq!(observe(3, DataLoss::Restarted), Some(Change::WindowsLost { times: 2, reason }));
     }
 
     #[test]
@@ -393,16 +401,16 @@ mod tests {
         let mut seen = StatusDiff::new(SKEW_MAX);
         let up = batcher(Some("one"), CircuitState::Closed, 0);
         seen.observe(&status(std::slice::from_ref(&up)));
-        let mut told = |repaired| {
+        let mut observe = |replayed| {
             let up = status(std::slice::from_ref(&up));
-            seen.observe(&ShardStatus { repaired, ..up })
+            seen.observe(&ShardStatus { replayed, ..up })
         };
-        let first = ReplayCounts { repairs: 1, places: 2, units: 7, abandoned: 0 };
-        assert_eq!(told(first), [Change::Repaired { units: 7, places: 2 }]);
-        assert_eq!(told(ReplayCounts { repairs: 2, ..first }), []);
-        let second = ReplayCounts { repairs: 3, places: 3, units: 9, abandoned: 4 };
-        let changes = [Change::Repaired { units: 2, places: 1 }, Change::Abandoned { places: 4 }];
-        assert_eq!(told(second), changes);
+        let first = ReplayCounts { replays: 1, limits: 2, units: 7, abandoned: 0 };
+        assert_eq!(observe(first), [Change::Replayed { units: 7, limits: 2 }]);
+        assert_eq!(observe(ReplayCounts { replays: 2, ..first }), []);
+        let second = ReplayCounts { replays: 3, limits: 3, units: 9, abandoned: 4 };
+        let changes = [Change::Replayed { units: 2, limits: 1 }, Change::Abandoned { limits: 4 }];
+        assert_eq!(observe(second), changes);
     }
 
     #[test]
@@ -410,16 +418,16 @@ mod tests {
         let mut seen = StatusDiff::new(SKEW_MAX);
         let up = batcher(Some("one"), CircuitState::Closed, 0);
         seen.observe(&status(std::slice::from_ref(&up)));
-        let mut told = |millis, uncertainty| {
+        let mut observe = |millis, uncertainty| {
             let offset = Some(ClockOffset { millis, uncertainty });
             let up = up.clone();
             only(seen.observe(&ShardStatus { clock_offset: offset, ..status(&[up]) }))
         };
-        assert_eq!(told(-5_010, 10), None);
+        assert_eq!(observe(-5_010, 10), None);
         let by = Duration::from_millis(5_001);
-        assert_eq!(told(-5_011, 10), Some(Change::ClockDiffers { by, allowed: SKEW_MAX }));
-        assert_eq!(told(5_500, 10), None);
-        assert_eq!(told(4_999, 0), None, "nearly as wrong as it was");
-        assert_eq!(told(2_500, 0), Some(Change::ClockAgrees));
+        assert_eq!(observe(-5_011, 10), Some(Change::ClockDiffers { by, allowed: SKEW_MAX }));
+        assert_eq!(observe(5_500, 10), None);
+        assert_eq!(observe(4_999, 0), None, "nearly as wrong as it was");
+        assert_eq!(observe(2_500, 0), Some(Change::ClockAgrees));
     }
 }

@@ -53,20 +53,20 @@ impl Watch {
                 let left = START_WAIT.saturating_sub(began.elapsed());
                 shard.store.servers().ready(left).await;
                 let mut begun = Vec::new();
-                look(shard, &mut begun, millis(&allowed));
+                check(shard, &mut begun, millis(&allowed));
                 seen.push(begun);
             }
             has_started.send_replace(true);
-            let mut looks = interval_at(Instant::now() + WATCH_PERIOD, WATCH_PERIOD);
-            looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            let mut ticks = interval_at(Instant::now() + WATCH_PERIOD, WATCH_PERIOD);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
-                looks.tick().await;
+                ticks.tick().await;
                 for (shard, seen) in shards.shards().zip(&mut seen) {
                     let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
                     let settled = shard.store.replay(now);
                     // If the replay fails or takes too long, the next check tries again.
                     let _ = timeout(WATCH_PERIOD, settled).await;
-                    look(shard, seen, millis(&allowed));
+                    check(shard, seen, millis(&allowed));
                 }
             }
         });
@@ -132,23 +132,23 @@ pub(crate) fn skew_max(policy: &Policy) -> u64 {
 
 /// Checks the status of each primary of `shard`. The primaries of a cluster are checked in the
 /// order of their first slots.
-fn look(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
+fn check(shard: &Shard, seen: &mut Vec<StatusDiff>, skew_max: Duration) {
     let primaries = shard.store.status(&shard.name).primaries();
     seen.resize_with(primaries.len(), || StatusDiff::new(skew_max));
     for (primary, seen) in primaries.iter().zip(seen) {
         seen.allow(skew_max);
         for change in seen.observe(primary) {
-            tell(&shard.name, &change);
+            log(&shard.name, &change);
         }
     }
 }
 
-fn tell(shard: &str, change: &Change) {
+fn log(shard: &str, change: &Change) {
     match change {
         Change::Connected { .. }
         | Change::ReplicaFound { .. }
-        | Change::Repaired { .. }
-        | Change::Whole
+        | Change::Replayed { .. }
+        | Change::SplitEnded
         | Change::ClockAgrees => {
             tracing::info!(shard, "{change}");
         }

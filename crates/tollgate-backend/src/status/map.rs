@@ -22,7 +22,7 @@ pub struct MoveStatus {
     /// The version of the previous map.
     pub from: MapVersion,
     /// The number of cells that this node transferred.
-    pub carried: u64,
+    pub transferred: u64,
     /// The number of calls with usage that could not be transferred from a previous owner. The
     /// subjects of these calls started with unused limits at the new owner.
     pub failed_transfers: u64,
@@ -36,13 +36,13 @@ pub struct MoveStatus {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     /// The number of nodes that use this node's map. This node is included.
-    pub alike: u64,
+    pub current: u64,
     /// The number of nodes that use only the previous map.
     pub before: u64,
     /// The number of nodes that use neither this node's map nor the previous map.
     pub others: u64,
     /// The number of shards that did not answer.
-    pub silent: usize,
+    pub unanswered: usize,
 }
 
 impl Nodes {
@@ -54,14 +54,14 @@ impl Nodes {
         moves: bool,
         shards: usize,
     ) -> Self {
-        let mut nodes = Self { silent: shards, ..Self::default() };
+        let mut nodes = Self { unanswered: shards, ..Self::default() };
         for it in counts_by_shard {
-            let before = if moves { it.asked } else { 0 };
-            let others = it.all.saturating_sub(it.alike).saturating_sub(before);
-            nodes.alike = nodes.alike.max(it.alike);
+            let before = if moves { it.other_map } else { 0 };
+            let others = it.all.saturating_sub(it.own_map).saturating_sub(before);
+            nodes.current = nodes.current.max(it.own_map);
             nodes.before = nodes.before.max(before);
             nodes.others = nodes.others.max(others);
-            nodes.silent = nodes.silent.saturating_sub(1);
+            nodes.unanswered = nodes.unanswered.saturating_sub(1);
         }
         nodes
     }
@@ -84,12 +84,12 @@ mod tests {
     #[test]
     fn each_kind_of_node_is_counted_at_the_shard_that_heard_of_most() {
         let counts_by_shard = [
-            HeartbeatCounts { alike: 2, asked: 1, all: 4 },
-            HeartbeatCounts { alike: 3, asked: 0, all: 3 },
+            HeartbeatCounts { own_map: 2, other_map: 1, all: 4 },
+            HeartbeatCounts { own_map: 3, other_map: 0, all: 3 },
         ];
         let moving = Nodes::of(counts_by_shard.iter(), true, 3);
-        assert_eq!(moving, Nodes { alike: 3, before: 1, others: 1, silent: 1 });
+        assert_eq!(moving, Nodes { current: 3, before: 1, others: 1, unanswered: 1 });
         let fixed = Nodes::of(counts_by_shard[..1].iter(), false, 1);
-        assert_eq!(fixed, Nodes { alike: 2, before: 0, others: 2, silent: 0 });
+        assert_eq!(fixed, Nodes { current: 2, before: 0, others: 2, unanswered: 0 });
     }
 }

@@ -29,8 +29,8 @@ impl Shared {
         self.tenants().partition(partition).map(|held| held.version()).unwrap_or_default()
     }
 
-    pub(super) fn install(&self, partition: usize, made: Arc<TenantPartition>) {
-        self.tenants().install(partition, made);
+    pub(super) fn install(&self, partition: usize, updated: Arc<TenantPartition>) {
+        self.tenants().install(partition, updated);
         self.state.lock().unlisted.insert(partition);
     }
 
@@ -99,29 +99,29 @@ impl Shared {
         batch: &TenantBatch,
         now: Timestamp,
     ) -> Vec<Result<(), TenantStoreError>> {
-        let each = next
-            .iter()
-            .map(|(partition, made)| self.write_one(blob_store, (*partition, made), batch, now));
+        let each = next.iter().map(|(partition, updated)| {
+            self.write_one(blob_store, (*partition, updated), batch, now)
+        });
         join_all(each).await
     }
 
     async fn write_one(
         &self,
         blob_store: BlobStore<'_>,
-        (partition, made): (usize, &Arc<TenantPartition>),
+        (partition, updated): (usize, &Arc<TenantPartition>),
         batch: &TenantBatch,
         now: Timestamp,
     ) -> Result<(), TenantStoreError> {
         let refused = |error: ReadError| error.refusal(0, 1);
-        let mut made = Arc::clone(made);
+        let mut updated = Arc::clone(updated);
         let mut before = match self.held(partition) {
             held if held == TableVersion::default() => Vec::new(),
             held => encoded(held),
         };
         for _ in 0..ATTEMPTS {
-            let put = self.put(blob_store, partition, &before, &made).await;
+            let put = self.put(blob_store, partition, &before, &updated).await;
             if put.map_err(|error| refused(error.into()))? == CasOutcome::Stored {
-                self.install(partition, made);
+                self.install(partition, updated);
                 return Ok(());
             }
             // Another node changed the document first, or the store lost the document. A lost
@@ -135,7 +135,8 @@ impl Shared {
                 before = encoded(self.held(partition));
             }
             let held = self.tenants().partition(partition);
-            made = Tenants::next_partition(held.as_deref(), partition, batch, now.as_secs_ceil())?;
+            updated =
+                Tenants::next_partition(held.as_deref(), partition, batch, now.as_secs_ceil())?;
         }
         Err(TenantStoreError::Contended)
     }

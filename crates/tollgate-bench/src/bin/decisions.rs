@@ -103,15 +103,15 @@ impl Case {
 
     /// Returns the limiter of a key, without any charges; `None` for a request.
     fn contender(self) -> Result<Option<Box<dyn Contender>>, Box<dyn Error>> {
-        let (ample, exhausted) = (Allowance::Ample, Allowance::Exhausted);
+        let (unlimited, exhausted) = (Allowance::Unlimited, Allowance::Exhausted);
         let clock = CounterClock::new;
         Ok(match self {
             Self::Stranger | Self::Read | Self::Search | Self::Create => None,
-            Self::Key => Some(Box::new(Keys::new("", ample)?)),
+            Self::Key => Some(Box::new(Keys::new("", unlimited)?)),
             Self::KeyRefused => Some(Box::new(Keys::new("", exhausted)?)),
-            Self::Window => Some(Box::new(Tollgate::fixed_window("", clock(), ample)?)),
-            Self::Bucket => Some(Box::new(Tollgate::token_bucket("", clock(), ample)?)),
-            Self::Governor => Some(Box::new(Governor::new(ample))),
+            Self::Window => Some(Box::new(Tollgate::fixed_window("", clock(), unlimited)?)),
+            Self::Bucket => Some(Box::new(Tollgate::token_bucket("", clock(), unlimited)?)),
+            Self::Governor => Some(Box::new(Governor::new(unlimited))),
             Self::GovernorRefused => Some(Box::new(Governor::new(exhausted))),
         })
     }
@@ -160,12 +160,12 @@ fn instructions(case: Case, profile: &Path) -> Result<u64, Box<dyn Error>> {
         .arg(std::env::current_exe()?)
         .args(["--run", case.to_possible_value().ok_or("a named case")?.get_name()])
         .output()?;
-    let told = String::from_utf8_lossy(&output.stderr);
-    let collected = told.rsplit_once("Collected :").and_then(|(_, rest)| {
+    let output = String::from_utf8_lossy(&output.stderr);
+    let collected = output.rsplit_once("Collected :").and_then(|(_, rest)| {
         let number = rest.split_ascii_whitespace().next()?;
         number.parse().ok()
     });
-    collected.ok_or_else(|| format!("valgrind printed no number: {told}").into())
+    collected.ok_or_else(|| format!("valgrind printed no number: {output}").into())
 }
 
 fn run(case: Case) -> Result<(), Box<dyn Error>> {

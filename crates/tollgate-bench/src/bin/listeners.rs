@@ -130,8 +130,8 @@ async fn instructions(
 /// Returns the versions of the programs and the machine with which the numbers were measured.
 fn setting(programs: &Programs) -> Result<String, Box<dyn Error>> {
     let version = |program: &Path| -> Result<String, Box<dyn Error>> {
-        let told = Command::new(program).arg("--version").output()?.stdout;
-        Ok(String::from_utf8_lossy(&told).trim().to_owned())
+        let output = Command::new(program).arg("--version").output()?.stdout;
+        Ok(String::from_utf8_lossy(&output).trim().to_owned())
     };
     let processors = thread::available_parallelism()?;
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();

@@ -43,12 +43,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         report.add(name, &names, &compare(&contenders, orders, DECISIONS, rounds));
     };
 
-    let ample = contenders(Allowance::Ample)?;
-    case("one hot key, 1 thread", &ample, &[vec![0]]);
-    case("one hot key, 2 threads", &ample, &[vec![0], vec![0]]);
+    let unlimited = contenders(Allowance::Unlimited)?;
+    case("one hot key, 1 thread", &unlimited, &[vec![0]]);
+    case("one hot key, 2 threads", &unlimited, &[vec![0], vec![0]]);
     case("one hot key, refused, 1 thread", &contenders(Allowance::Exhausted)?, &[vec![0]]);
 
-    let all = contenders(Allowance::Ample)?;
+    let all = contenders(Allowance::Unlimited)?;
     println!("{subjects} subjects, bytes per key:");
     let everyone = draw::each(subjects, 4);
     for contender in &all {

@@ -222,13 +222,13 @@ async fn run(
         }
     }
     let _ = redis::cmd("SHUTDOWN").arg("NOSAVE").exec_async(&mut connection).await;
-    let mut told = String::new();
-    server.stderr.take().ok_or("no output")?.read_to_string(&mut told)?;
+    let mut output = String::new();
+    server.stderr.take().ok_or("no output")?.read_to_string(&mut output)?;
     server.wait()?;
-    let collected = told
+    let collected = output
         .rsplit_once("Collected :")
         .and_then(|(_, rest)| rest.split_ascii_whitespace().next()?.parse().ok());
-    collected.ok_or_else(|| format!("valgrind printed no number: {told}").into())
+    collected.ok_or_else(|| format!("valgrind printed no number: {output}").into())
 }
 
 /// Returns the command that calls the two-key script for one subject, with the two keys of each
@@ -269,8 +269,9 @@ async fn send(
 
 /// Resets the count of instructions, to exclude the start of the server.
 fn forget_the_start(process: u32) -> Result<(), Box<dyn Error>> {
-    let told = Command::new("callgrind_control").args(["--zero", &process.to_string()]).output()?;
-    if told.status.success() {
+    let output =
+        Command::new("callgrind_control").args(["--zero", &process.to_string()]).output()?;
+    if output.status.success() {
         return Ok(());
     }
     Err("callgrind_control, which comes with valgrind, cannot reset the count".into())

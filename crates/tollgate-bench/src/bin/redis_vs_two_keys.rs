@@ -11,7 +11,7 @@ use std::thread;
 
 use clap::Parser;
 use tokio::runtime::Builder;
-use tollgate_bench::redis_store::cases::{Case, Contest, Scale};
+use tollgate_bench::redis_store::cases::{Case, ComparedContenders, Scale};
 use tollgate_bench::redis_store::report::{Report, Style};
 use tollgate_bench::redis_store::server::Server;
 
@@ -53,36 +53,37 @@ fn main() -> Result<(), Box<dyn Error>> {
     let cell = flags.redis_cell.map(start).transpose()?;
     let runtime = Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
-        let contest = Contest::new(server, cell, &scale, flags.module.is_some()).await?;
-        compare(&contest, &scale, &cases, style).await
+        let contenders =
+            ComparedContenders::new(server, cell, &scale, flags.module.is_some()).await?;
+        compare(&contenders, &scale, &cases, style).await
     })
 }
 
 async fn compare(
-    contest: &Contest,
+    contenders: &ComparedContenders,
     scale: &Scale,
     cases: &[Case],
     style: Style,
 ) -> Result<(), Box<dyn Error>> {
-    contest.open_windows(scale).await?;
+    contenders.open_windows(scale).await?;
     let mut report = Report::new(style);
     for (number, case) in cases.iter().enumerate() {
         eprintln!("{case:?}");
-        report.add(&contest.names(), &contest.measure(number, *case, scale).await?);
+        report.add(&contenders.names(), &contenders.measure(number, *case, scale).await?);
     }
-    println!("{}\n", setting(contest).await?);
+    println!("{}\n", setting(contenders).await?);
     println!("{report}");
     Ok(())
 }
 
 /// Returns the versions of the programs and the machine with which the numbers were measured.
-async fn setting(contest: &Contest) -> Result<String, Box<dyn Error>> {
-    let version = contest.two_keys.server_version().await?;
+async fn setting(contenders: &ComparedContenders) -> Result<String, Box<dyn Error>> {
+    let version = contenders.two_keys.server_version().await?;
     let processors = thread::available_parallelism()?;
     let cpus = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = cpus.lines().find_map(|line| line.strip_prefix("model name")?.split(": ").nth(1));
     let model = model.unwrap_or("unknown processor");
-    let runs = contest.tollgate.iter().map(|form| form.runtime().to_string());
+    let runs = contenders.tollgate.iter().map(|form| form.runtime().to_string());
     let runs: Vec<_> = runs.collect();
     let runs = runs.join(" and as a ");
     Ok(format!("Redis {version}, the step as a {runs}; {processors} processors, {model}"))

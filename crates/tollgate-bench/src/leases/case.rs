@@ -17,15 +17,15 @@ pub struct Case {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Room {
     /// All charges are admitted. The quota is far larger than the number of charges.
-    Enough,
+    Ample,
     /// Half of the charges are admitted.
     Half,
 }
 
 /// All cases. The case of an exact limit is followed by the same case with a leased limit.
 pub const CASES: [Case; 4] = [
-    Case { name: "far from the limit", limit: "far-exact", mode: "exact", room: Room::Enough },
-    Case { name: "", limit: "far-leased", mode: "leased", room: Room::Enough },
+    Case { name: "far from the limit", limit: "far-exact", mode: "exact", room: Room::Ample },
+    Case { name: "", limit: "far-leased", mode: "leased", room: Room::Ample },
     Case { name: "half is refused", limit: "near-exact", mode: "exact", room: Room::Half },
     Case { name: "", limit: "near-leased", mode: "leased", room: Room::Half },
 ];
@@ -35,7 +35,7 @@ impl Case {
     #[must_use]
     pub const fn quota(&self, scale: u64) -> u64 {
         match self.room {
-            Room::Enough => 1_000_000_000,
+            Room::Ample => 1_000_000_000,
             Room::Half => scale / 2,
         }
     }

@@ -19,14 +19,14 @@ use crate::server::Server;
 #[derive(Debug)]
 pub struct Nodes {
     redis: Redis,
-    asked: MultiplexedConnection,
+    stats_connection: MultiplexedConnection,
     nodes: Vec<Server>,
     _directory: TempDir,
 }
 
 /// The resources that a run has used so far.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Spent {
+pub struct Usage {
     /// The processor time of all nodes together.
     pub nodes: Duration,
     /// The processor time of Redis.
@@ -48,7 +48,8 @@ impl Nodes {
         scale: u64,
     ) -> Result<Self, LoadError> {
         let redis = Redis::start(redis_server)?;
-        let asked = redis::Client::open(redis.url())?.get_multiplexed_async_connection().await?;
+        let stats_connection =
+            redis::Client::open(redis.url())?.get_multiplexed_async_connection().await?;
         let directory = tempfile::tempdir()?;
         let file = directory.path().join("leases.yaml");
         fs::write(&file, policy(&redis.url(), count, scale))?;
@@ -61,7 +62,7 @@ impl Nodes {
             })
         };
         let nodes = (0..count).map(node).collect::<io::Result<_>>()?;
-        Ok(Self { redis, asked, nodes, _directory: directory })
+        Ok(Self { redis, stats_connection, nodes, _directory: directory })
     }
 
     /// Returns the processes of the nodes.
@@ -76,18 +77,18 @@ impl Nodes {
     /// # Errors
     /// If the kernel does not provide the processor time, or Redis does not provide the number of
     /// calls.
-    pub async fn spent(&mut self) -> Result<Spent, LoadError> {
-        let told: String =
-            redis::cmd("INFO").arg("commandstats").query_async(&mut self.asked).await?;
+    pub async fn usage(&mut self) -> Result<Usage, LoadError> {
+        let info: String =
+            redis::cmd("INFO").arg("commandstats").query_async(&mut self.stats_connection).await?;
         let mut nodes = Duration::ZERO;
         for node in &self.nodes {
             nodes += node.processor_time()?;
         }
-        Ok(Spent { nodes, redis: self.redis.processor_time()?, calls: calls(&told) })
+        Ok(Usage { nodes, redis: self.redis.processor_time()?, calls: calls(&info) })
     }
 }
 
-impl Spent {
+impl Usage {
     /// Returns the resources that were used after `before` was measured.
     #[must_use]
     pub fn since(self, before: Self) -> Self {
@@ -119,15 +120,15 @@ pub fn policy(url: &str, count: usize, scale: u64) -> String {
     )
 }
 
-/// Returns how often functions and scripts were called. `told` is the output of Redis'
+/// Returns how often functions and scripts were called. `info` is the output of Redis'
 /// `INFO commandstats`.
-fn calls(told: &str) -> u64 {
+fn calls(info: &str) -> u64 {
     let steps = ["cmdstat_fcall:calls=", "cmdstat_evalsha:calls=", "cmdstat_eval:calls="];
     let count = |line: &str| -> Option<u64> {
         let counted = steps.iter().find_map(|step| line.strip_prefix(step))?;
         counted.split(',').next()?.parse().ok()
     };
-    told.lines().filter_map(count).sum()
+    info.lines().filter_map(count).sum()
 }
 
 #[cfg(test)]
@@ -136,9 +137,9 @@ mod tests {
 
     #[test]
     fn calls_of_the_step_are_counted_and_no_others() {
-        let told = "# Commandstats\r\ncmdstat_fcall:calls=12,usec=3\r\ncmdstat_ping:calls=9,usec=1\r\n\
+        let info = "# Commandstats\r\ncmdstat_fcall:calls=12,usec=3\r\ncmdstat_ping:calls=9,usec=1\r\n\
                     cmdstat_evalsha:calls=5,usec=3\r\ncmdstat_fcall_ro:calls=7,usec=3\r\n";
-        assert_eq!(calls(told), 17);
+        assert_eq!(calls(info), 17);
         assert_eq!(calls(""), 0);
     }
 

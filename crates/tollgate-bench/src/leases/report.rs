@@ -47,9 +47,9 @@ fn row(case: &Case, rounds: &[Round], exact: &[Round]) -> [String; HEADER.len()]
         case.mode.to_owned(),
         format!("{:.0}", spread(speed)),
         format!("{:.1}", Spread::of(ratios)),
-        format!("{:.1}", spread(|round| per_million(round, round.spent.nodes))),
-        format!("{:.2}", spread(|round| per_million(round, round.spent.redis))),
-        format!("{:.1}", spread(|it| it.spent.calls as f64 * 1e3 / it.decided as f64)),
+        format!("{:.1}", spread(|round| per_million(round, round.usage.nodes))),
+        format!("{:.2}", spread(|round| per_million(round, round.usage.redis))),
+        format!("{:.1}", spread(|it| it.usage.calls as f64 * 1e3 / it.decided as f64)),
         admitted,
     ]
 }

@@ -6,7 +6,7 @@ use std::time::Instant;
 use tokio::task::JoinSet;
 
 use super::case::Case;
-use super::nodes::{Nodes, Spent};
+use super::nodes::{Nodes, Usage};
 use crate::listeners::load::{Load, LoadError};
 use crate::listeners::wire::Wire;
 
@@ -24,7 +24,7 @@ pub struct Round {
     /// The seconds from the first charge to the last answer.
     pub seconds: f64,
     /// The resources that the round used.
-    pub spent: Spent,
+    pub usage: Usage,
 }
 
 impl Case {
@@ -42,7 +42,7 @@ impl Case {
         let decided = usize::try_from(scale)?;
         let count = nodes.all().len();
         let subjects: Arc<[u32]> = vec![round; decided / count].into();
-        let (before, begun) = (nodes.spent().await?, Instant::now());
+        let (before, started) = (nodes.usage().await?, Instant::now());
         let mut loads = JoinSet::new();
         for node in nodes.all() {
             let (address, wire) = (node.address(), Wire::Charge(self.limit));
@@ -54,9 +54,9 @@ impl Case {
         while let Some(load) = loads.join_next().await {
             admitted += load??;
         }
-        let seconds = begun.elapsed().as_secs_f64();
-        let spent = nodes.spent().await?.since(before);
-        let round = Round { decided: decided / count * count, admitted, seconds, spent };
+        let seconds = started.elapsed().as_secs_f64();
+        let usage = nodes.usage().await?.since(before);
+        let round = Round { decided: decided / count * count, admitted, seconds, usage };
         if admitted as u64 > self.quota(scale) {
             return Err(format!("{}: {admitted} of {}", self.limit, self.quota(scale)).into());
         }

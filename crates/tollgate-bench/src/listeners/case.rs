@@ -211,7 +211,7 @@ impl Case {
     ///
     /// # Errors
     /// As for [`Load::run`]. Also returns an error if a request is refused.
-    pub async fn ask(
+    pub async fn send(
         &self,
         who: Contender,
         address: SocketAddr,
@@ -234,9 +234,9 @@ impl Case {
         subjects: &Arc<[u32]>,
     ) -> Result<Round, Box<dyn Error + Send + Sync>> {
         let (before, kernel_before) = (server.processor_time()?, server.kernel_time()?);
-        let begun = Instant::now();
-        self.ask(who, server.address(), subjects).await?;
-        let wall = begun.elapsed();
+        let started = Instant::now();
+        self.send(who, server.address(), subjects).await?;
+        let wall = started.elapsed();
         let kernel = server.kernel_time()?.saturating_sub(kernel_before);
         let server = server.processor_time()?.saturating_sub(before);
         Ok(Round { decisions: subjects.len(), wall, server, kernel })

@@ -44,11 +44,11 @@ async fn run(
     let server = Server::start(|port| under_valgrind(&who.command(programs, port), profile))?;
     // A server can listen before its start is complete. The start is complete when it has answered
     // a request.
-    case.ask(who, server.address(), &case.subjects(1, FIRST)).await?;
+    case.send(who, server.address(), &case.subjects(1, FIRST)).await?;
     forget_the_start(&server)?;
-    case.ask(who, server.address(), &case.subjects(0, decisions)).await?;
-    let told = server.end()?;
-    collected(&told).ok_or_else(|| format!("valgrind printed no number: {told}").into())
+    case.send(who, server.address(), &case.subjects(0, decisions)).await?;
+    let output = server.end()?;
+    collected(&output).ok_or_else(|| format!("valgrind printed no number: {output}").into())
 }
 
 fn under_valgrind(command: &Command, profile: &OsString) -> Command {
@@ -63,18 +63,18 @@ fn under_valgrind(command: &Command, profile: &OsString) -> Command {
 /// Sets callgrind's count of instructions to zero, to exclude the start of the server.
 fn forget_the_start(server: &Server) -> Result<(), LoadError> {
     let id = server.id().to_string();
-    let told = Command::new("callgrind_control").args(["--zero", &id]).output()?;
-    if told.status.success() {
+    let output = Command::new("callgrind_control").args(["--zero", &id]).output()?;
+    if output.status.success() {
         return Ok(());
     }
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
-    Err(format!("callgrind_control, which comes with valgrind, cannot reset the count: {told}")
+    let output = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("callgrind_control, which comes with valgrind, cannot reset the count: {output}")
         .into())
 }
 
 /// Returns the number after `Collected :` in valgrind's output.
-fn collected(told: &str) -> Option<u64> {
-    let (_, rest) = told.rsplit_once("Collected :")?;
+fn collected(output: &str) -> Option<u64> {
+    let (_, rest) = output.rsplit_once("Collected :")?;
     rest.split_ascii_whitespace().next()?.parse().ok()
 }
 
@@ -82,8 +82,8 @@ fn collected(told: &str) -> Option<u64> {
 mod tests {
     #[test]
     fn the_number_is_found() {
-        let told = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
-        assert_eq!(super::collected(told), Some(12_345));
+        let output = "==1== Events    : Ir\n==1== Collected : 12345\n==1==\n";
+        assert_eq!(super::collected(output), Some(12_345));
         assert_eq!(super::collected("killed"), None);
     }
 }

@@ -104,7 +104,7 @@ impl Load {
             callers.spawn(async move {
                 let mut admitted = 0;
                 for subject in subjects.iter().skip(caller).step_by(self.in_flight) {
-                    let decision = ask(sender.clone(), &uri, self.wire, subject).await?;
+                    let decision = send(sender.clone(), &uri, self.wire, subject).await?;
                     admitted += usize::from(decision == Decision::Admitted);
                 }
                 Ok::<_, LoadError>(admitted)
@@ -124,7 +124,7 @@ fn subject(number: u32) -> String {
     format!("user:{number:012}")
 }
 
-async fn ask(
+async fn send(
     mut sender: SendRequest<Full<Bytes>>,
     uri: &Uri,
     wire: Wire,
@@ -141,7 +141,7 @@ async fn ask(
     let request = request.body(Full::new(Bytes::from(message)))?;
     sender.ready().await?;
     let answer = sender.send_request(request).await?;
-    let (status, told) = (answer.status(), format!("{:?}", answer.headers()));
+    let (status, headers) = (answer.status(), format!("{:?}", answer.headers()));
     let body = answer.into_body().collect().await?;
     let trailer = body.trailers().and_then(|fields| fields.get("grpc-status"));
     let is_ok = match is_grpc {
@@ -149,7 +149,7 @@ async fn ask(
         false => status.is_success(),
     };
     if !is_ok {
-        return Err(format!("the server answered {status} {told} {:?}", body.trailers()).into());
+        return Err(format!("the server answered {status} {headers} {:?}", body.trailers()).into());
     }
     let bytes = body.to_bytes();
     match wire.read(&bytes)? {

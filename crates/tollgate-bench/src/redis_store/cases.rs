@@ -95,7 +95,7 @@ pub struct Measured {
 
 /// The contenders of a run, with their servers.
 #[derive(Debug)]
-pub struct Contest {
+pub struct ComparedContenders {
     /// The server of all contenders except redis-cell.
     pub server: Server,
     /// The two-key script, which is called once for each decision.
@@ -114,7 +114,7 @@ const FORMS: [(&str, RuntimeChoice); 3] = [
     ("module, tables", RuntimeChoice::Tables),
 ];
 
-impl Contest {
+impl ComparedContenders {
     /// Connects all contenders to `server`, with one connection each. If `has_module` is set, the
     /// forms that use the module are included. If there is a server with redis-cell, redis-cell is
     /// included.

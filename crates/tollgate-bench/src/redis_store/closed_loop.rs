@@ -73,8 +73,8 @@ pub async fn run<C: Contender>(
     for caller in 0..load.callers {
         callers.spawn(call(Arc::clone(contender), load.clone(), caller, started.clone()));
     }
-    let before = Spent::now(&**contender, server)?;
-    let begun = Instant::now();
+    let before = Usage::now(&**contender, server)?;
+    let started = Instant::now();
     start.send_replace(true);
     let mut admitted = 0;
     let mut latencies = Vec::with_capacity(load.order.len());
@@ -83,8 +83,8 @@ pub async fn run<C: Contender>(
         admitted += answers.admitted;
         latencies.extend(answers.latencies);
     }
-    let wall = begun.elapsed();
-    let after = Spent::now(&**contender, server)?;
+    let wall = started.elapsed();
+    let after = Usage::now(&**contender, server)?;
     latencies.sort_unstable();
     Ok(Round {
         admitted,
@@ -97,13 +97,13 @@ pub async fn run<C: Contender>(
 }
 
 /// The resources that a run has used so far.
-struct Spent {
+struct Usage {
     server: Duration,
     client: Duration,
     calls: Option<u64>,
 }
 
-impl Spent {
+impl Usage {
     fn now(contender: &impl Contender, server: &Server) -> io::Result<Self> {
         let client = clock_gettime(ClockId::ProcessCPUTime);
         let client =
@@ -129,9 +129,9 @@ async fn call<C: Contender>(
     // `wait_for` fails only if the run was aborted. In that case this caller ends too.
     let _ = started.wait_for(|started| *started).await;
     for &subject in load.order.iter().skip(caller).step_by(load.callers) {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         let admitted = contender.decide(subject, load.limits).await?;
-        answers.latencies.push(asked.elapsed());
+        answers.latencies.push(sent_at.elapsed());
         answers.admitted += usize::from(admitted);
     }
     Ok(answers)

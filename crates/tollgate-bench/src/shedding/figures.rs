@@ -16,7 +16,7 @@ pub struct Figures {
     pub sent: usize,
     /// The number of refused requests.
     pub refused: usize,
-    /// The latencies of the requests that were served within [`PATIENCE`](super::load::PATIENCE),
+    /// The latencies of the requests that were served within [`CLIENT_TIMEOUT`](super::load::CLIENT_TIMEOUT),
     /// in ascending order.
     pub served: Vec<Duration>,
 }

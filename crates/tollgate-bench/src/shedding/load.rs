@@ -12,7 +12,7 @@ use tollgate::shed::Priority;
 use super::upstream::CAPACITY;
 
 /// The longest time that a client waits for a response. After this time, the client disconnects.
-pub const PATIENCE: Duration = Duration::from_secs(1);
+pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A period of the run with a constant load.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub struct Sent {
 /// The outcome of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// The request was served within [`PATIENCE`], with this latency.
+    /// The request was served within [`CLIENT_TIMEOUT`], with this latency.
     Served(Duration),
     /// The request was shed, or refused by the service.
     Refused,
@@ -81,7 +81,7 @@ pub async fn send(proxy: SocketAddr, phases: &[Phase]) -> Vec<Sent> {
 
 async fn request(proxy: SocketAddr, priority: Priority) -> End {
     let sent = Instant::now();
-    let answer = timeout_at(sent + PATIENCE, status(proxy, priority)).await;
+    let answer = timeout_at(sent + CLIENT_TIMEOUT, status(proxy, priority)).await;
     match answer {
         Ok(Ok(answer)) if answer.starts_with(b"HTTP/1.1 200") => End::Served(sent.elapsed()),
         Ok(_) => End::Refused,

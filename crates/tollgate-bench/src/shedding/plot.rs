@@ -7,7 +7,7 @@ use std::ops::Range;
 use tollgate::shed::Priority;
 
 use super::figures::Figures;
-use super::load::{PATIENCE, Sent};
+use super::load::{CLIENT_TIMEOUT, Sent};
 
 const WIDTH: u64 = 760;
 const LEFT: u64 = 64;
@@ -44,12 +44,12 @@ pub fn draw(runs: &[(&str, Vec<Sent>); 2], seconds: u64, overload: &Range<u64>) 
             ),
         );
     }
-    let patience = u64::try_from(PATIENCE.as_millis()).unwrap_or(u64::MAX);
+    let client_timeout = u64::try_from(CLIENT_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
     let panels: [(&str, u64, &str, Value); 2] = [
         ("Critical requests served within 1 s", 100, "%", |figures| {
             Some(figures.percent_in_time() as u64)
         }),
-        ("p99 latency of those requests", patience, "ms", |figures| {
+        ("p99 latency of those requests", client_timeout, "ms", |figures| {
             figures.percentile(99).and_then(|took| u64::try_from(took.as_millis()).ok())
         }),
     ];

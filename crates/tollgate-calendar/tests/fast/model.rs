@@ -9,7 +9,7 @@ use jiff::tz::TimeZone;
 use proptest::prelude::*;
 use tollgate_calendar::{Period, Weekday, schedule};
 use tollgate_conformance::Cells;
-use tollgate_conformance::trace::{Call, Op, Take, Trace, run_trace_by};
+use tollgate_conformance::trace::{Call, LimitCharge, Op, Trace, run_trace_by};
 use tollgate_core::algo::FixedWindow;
 use tollgate_core::{Algorithm, Cost, Limit, Timestamp};
 
@@ -74,9 +74,9 @@ proptest! {
             .collect();
         let steps: Vec<u64> = calls.iter().map(|(step, ..)| *step).collect();
         let ops = times(day, &steps).into_iter().zip(&calls).map(|(now, (_, cost, peeks))| {
-            let take = |limit| Take { limit, subject: 0, cost: Cost::new(*cost).unwrap() };
+            let take = |limit| LimitCharge { limit, subject: 0, cost: Cost::new(*cost).unwrap() };
             let takes = (0..limits.len()).map(take).collect();
-            Op { now, call: if *peeks { Call::Look(takes) } else { Call::Take(takes) } }
+            Op { now, call: if *peeks { Call::Peek(takes) } else { Call::Charge(takes) } }
         });
         let trace = Trace { seed: 0, ops: ops.collect(), limits };
         let store = Cells::default();

@@ -49,7 +49,7 @@ fn section(page: &mut String, finding: &Finding) {
         let (what, bound) = (escaped(figure.what), escaped(&figure.bound.to_string()));
         let _ = writeln!(page, "<tr><td>{what}<td>{}<td>{bound}", figure.seen);
     }
-    let _ = writeln!(page, "</table>\n<pre>{}</pre>", escaped(&finding.judged.to_string()));
+    let _ = writeln!(page, "</table>\n<pre>{}</pre>", escaped(&finding.checked.to_string()));
 }
 
 fn escaped(text: &str) -> String {

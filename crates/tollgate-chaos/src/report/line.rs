@@ -17,8 +17,8 @@ pub(crate) fn line(outcome: &Outcome) -> String {
         let _ = write!(line, "{figure}; ");
     }
     let _ = write!(line, "{}", finding.result());
-    if !finding.judged.is_sound() {
-        let _ = write!(line, "\n  {}", finding.judged.to_string().replace('\n', "\n  "));
+    if !finding.checked.is_sound() {
+        let _ = write!(line, "\n  {}", finding.checked.to_string().replace('\n', "\n  "));
     }
     line
 }

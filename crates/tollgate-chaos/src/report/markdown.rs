@@ -22,7 +22,7 @@ pub(crate) fn markdown(outcomes: &[Outcome]) -> String {
         for figure in &finding.figures {
             let _ = writeln!(text, "| {} | {} | {} |", figure.what, figure.seen, figure.bound);
         }
-        let _ = writeln!(text, "\nThe history: {}", finding.judged);
+        let _ = writeln!(text, "\nThe history: {}", finding.checked);
     }
     text
 }

@@ -30,29 +30,29 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let world = World::of(site, fleet).await?;
 
     roll_out(&world, &files).await?;
-    let before = world.load.alone();
+    let before = world.load.fallback();
     let [a, b] = &mut watched;
     let lost_with_a = kill_primary(&world, a).await?;
-    let alone = world.load.alone() - before;
+    let fallback = world.load.fallback() - before;
     let (lost_with_b, late) = freeze_and_thaw(&world, b).await?;
     let added = site.server(&[]).await?;
     add_shard(&world, &files.with_shard("c", &added.url())).await?;
 
     let rolled_out = world.nodes.sum(async |node| node.rolled_out().await).await?;
-    let carried = world.nodes.sum(async |node| node.carried().await).await?;
-    let given_back = world.nodes.given_back();
+    let transferred = world.nodes.sum(async |node| node.transferred().await).await?;
+    let refunded_units = world.nodes.refunded_units();
     let figures = vec![
         Figure::fault_seen("windows moved from memcached", rolled_out),
-        Figure::fault_seen("decisions by nodes alone", alone),
+        Figure::fault_seen("decisions by nodes alone", fallback),
         Figure::at_most("calls to a primary that was replaced", late, 0),
-        Figure::fault_seen("windows moved to the new shard", carried),
-        Figure::fault_seen("units given back", given_back.iter().sum()),
+        Figure::fault_seen("windows moved to the new shard", transferred),
+        Figure::fault_seen("units given back", refunded_units.iter().sum()),
     ];
     let did = "moved from memcached to two shards, killed a primary, froze and revived another, \
                and added a shard";
     let lost = lost_with_a.max(lost_with_b);
     let moved = max_double_count(CALLERS as u64, Cost::ONE);
-    let held_back = moved + given_back.into_iter().max().unwrap_or_default();
+    let held_back = moved + refunded_units.into_iter().max().unwrap_or_default();
     Ok(world.end(ScenarioReport { did, figures, lost, losses: 0, held_back }).await)
 }
 

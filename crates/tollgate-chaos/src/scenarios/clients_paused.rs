@@ -13,17 +13,17 @@ const PERIOD: Duration = Duration::from_millis(200);
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
     let ends = Instant::now() + 2 * site.part();
     let mut pauses = 0;
-    while Instant::now() < ends || trial.load.alone() == before {
-        server.tell(&["CLIENT", "PAUSE", "60", "ALL"]).await?;
+    while Instant::now() < ends || trial.load.fallback() == before {
+        server.send(&["CLIENT", "PAUSE", "60", "ALL"]).await?;
         pauses += 1;
         sleep(PERIOD).await;
     }
-    let alone = trial.alone_since(since, SOME_ALONE);
+    let fallback = trial.fallback_since(since, SOME_FALLBACK);
     trial.recovers().await?;
-    let figures = vec![Figure::fault_seen("pauses", pauses), alone];
+    let figures = vec![Figure::fault_seen("pauses", pauses), fallback];
     let did = "paused the server for 60 ms again and again, with calls in it";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

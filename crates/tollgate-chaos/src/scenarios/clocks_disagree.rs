@@ -36,7 +36,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let wrong = SkewedClock(Arc::new(AtomicI64::new(off)));
     let clock = |number| if number == 0 { SkewedClock::default() } else { wrong.clone() };
     let fleet = Fleet::by_clocks(&redis(&[primary(&server.url())], DEADLINE), clock).await?;
-    let begun = fleet.now();
+    let started = fleet.now();
     let trial = Trial::of(site, fleet).await?;
     trial.part().await;
     wrong.0.store(-off, Ordering::Relaxed);
@@ -52,7 +52,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
                30 s ahead and a day back";
     let mut finding = trial.end(ScenarioReport { did, ..ScenarioReport::default() }).await;
     let history = fleet.recorder().history();
-    let ran = fleet.now().since(begun);
+    let ran = fleet.now().since(started);
     let window = FixedWindow::new(SECOND_QUOTA, Millis::from_secs(1), Anchor::FirstRequest);
     let second = window.map_err(ChaosError::Limit)?;
     let within = second.max_admitted_units(ran, Millis::new(2 * SKEW.get()));

@@ -15,16 +15,16 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         let _hush = trial.load.pause_load().await;
         let _losing = trial.nodes.recorder().begin_loss();
         let before = counters(&server).await?;
-        let most = server.tells("memory", "used_memory:").await? + ROOM;
-        server.tell(&["CONFIG", "SET", "maxmemory", &most.to_string()]).await?;
-        server.tell(&["EVAL", FLOOD, "0"]).await?;
-        let fits = async || Ok(server.tells("memory", "used_memory:").await? <= most);
+        let most = server.info_field("memory", "used_memory:").await? + ROOM;
+        server.send(&["CONFIG", "SET", "maxmemory", &most.to_string()]).await?;
+        server.send(&["EVAL", FLOOD, "0"]).await?;
+        let fits = async || Ok(server.info_field("memory", "used_memory:").await? <= most);
         until("that the server has made room", fits).await?;
-        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await?;
+        server.send(&["CONFIG", "SET", "maxmemory", "0"]).await?;
         before.saturating_sub(counters(&server).await?)
     };
-    let told = async || Ok(trial.nodes.windows_lost() > 0);
-    until("that all nodes tell of lost windows", told).await?;
+    let reported = async || Ok(trial.nodes.windows_lost() > 0);
+    until("that all nodes tell of lost windows", reported).await?;
     trial.part().await;
     let figures = vec![
         Figure::fault_seen("counters dropped", dropped),
@@ -36,6 +36,6 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 
 /// Returns the number of client counters.
 async fn counters(server: &Server) -> Result<u64, ChaosError> {
-    let keys: Vec<Vec<u8>> = server.ask(&["KEYS", &format!("tg1:{HOUR}*")]).await?;
+    let keys: Vec<Vec<u8>> = server.query(&["KEYS", &format!("tg1:{HOUR}*")]).await?;
     Ok(keys.len() as u64)
 }

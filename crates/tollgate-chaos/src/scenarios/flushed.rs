@@ -8,10 +8,10 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     {
         let recorder = trial.nodes.recorder();
         let _losing = recorder.begin_loss();
-        server.tell(&["FLUSHALL"]).await?;
+        server.send(&["FLUSHALL"]).await?;
     }
-    let told = async || Ok(trial.nodes.windows_lost() > 0);
-    until("that all nodes tell of lost windows", told).await?;
+    let reported = async || Ok(trial.nodes.windows_lost() > 0);
+    until("that all nodes tell of lost windows", reported).await?;
     trial.part().await;
     let figures = vec![Figure::fault_seen("losses told by each node", trial.nodes.windows_lost())];
     let did = "deleted every key of the server";

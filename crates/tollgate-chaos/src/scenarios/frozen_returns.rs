@@ -8,15 +8,15 @@ use super::*;
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let pair = site.pair().await?;
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
-    let (mark, before) = (trial.mark(), trial.load.alone());
+    let (mark, before) = (trial.mark(), trial.load.fallback());
     pair.primary.is_followed().await?;
     pair.primary.freeze()?;
     let lost = trial.max_lost_units(mark);
-    trial.stands_in(before).await?;
+    trial.falls_back(before).await?;
     pair.replica.promote().await?;
     trial.charges(&pair.replica.url()).await?;
     pair.primary.thaw()?;
-    let role: redis::Value = pair.primary.ask(&["ROLE"]).await?;
+    let role: redis::Value = pair.primary.query(&["ROLE"]).await?;
     let claims = u64::from(format!("{role:?}").contains("master"));
     tokio::time::sleep(LinkLimits::default().gray_failure_max()).await;
     let (old, new) = (&pair.primary, &pair.replica);

@@ -15,7 +15,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let trial = Trial::begin(site, &[words], DEADLINE).await?;
     between.replies(LinkMode::Slow(WAY));
     trial.part().await;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
     let (lost, late) = {
         // A window is lost with all of its charges if the command that created the window was in
         // transit.
@@ -30,14 +30,14 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
             .await?;
         primary.kill()?;
         let lost = trial.max_lost_units(mark);
-        trial.stands_in(before).await?;
+        trial.falls_back(before).await?;
         replica.promote().await?;
         trial.charges(&replica.url()).await?;
         (lost, late)
     };
     let figures = vec![
         Figure::fault_seen("parts of the stream lost on their way", between.fault_seen() - late),
-        trial.alone_since(since, SOME_ALONE),
+        trial.fallback_since(since, SOME_FALLBACK),
     ];
     let did = "lost what was on its way to the replica, killed the primary, and promoted";
     Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)

@@ -10,21 +10,21 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let store =
         format!("{{ memcached: {{ servers: ['{at}'], nodes: {NODES}, deadline: {deadline}ms }} }}");
     let trial = Trial::of(site, Fleet::open(&store).await?).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
     {
         let recorder = trial.nodes.recorder();
         let _losing = recorder.begin_loss();
         server.kill()?;
-        trial.stands_in(before).await?;
+        trial.falls_back(before).await?;
         trial.part().await;
         server.start_again().await?;
         let found = async || Ok(trial.nodes.stores().all(|store| restarts(store) > 0));
         until("that all nodes tell of the restart", found).await?;
     }
-    let alone = trial.alone_since(since, MANY_ALONE);
+    let fallback = trial.fallback_since(since, MANY_FALLBACK);
     trial.part().await;
-    let told = trial.nodes.stores().map(restarts).min().unwrap_or_default();
-    let figures = vec![alone, Figure::fault_seen("restarts told by each node", told)];
+    let reported = trial.nodes.stores().map(restarts).min().unwrap_or_default();
+    let figures = vec![fallback, Figure::fault_seen("restarts told by each node", reported)];
     let did = "killed a memcached, and started it again with nothing in it";
     Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }
@@ -32,5 +32,5 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
 /// Returns how often a node detected a restart of its server.
 fn restarts(store: &Backend) -> u64 {
     let servers = store.base_stores().into_iter().flat_map(|(_, store)| store.servers());
-    servers.map(|told| told.server.losses.restarts).sum()
+    servers.map(|reported| reported.server.losses.restarts).sum()
 }

@@ -32,7 +32,7 @@ use super::finding::{Finding, ScenarioResult};
 use super::fleet::Fleet;
 use super::network::{LinkMode, Network};
 use super::nodes::Nodes;
-use super::policy::{DEADLINE, HOUR, NODES, PATIENT, SECOND, SECOND_QUOTA, redis};
+use super::policy::{DEADLINE, HOUR, LONG_DEADLINE, NODES, SECOND, SECOND_QUOTA, redis};
 use super::server::Server;
 use super::site::{Length, Pair, Site};
 use super::trial::{ScenarioReport, Trial};
@@ -41,13 +41,13 @@ use super::wait::until;
 /// The least number of decisions in 1,000 that nodes must make without the store during the fault,
 /// if the store can make no decision during the fault. If the number is lower, the fault had no
 /// effect.
-const MOST_ALONE: u64 = 500;
+const MOST_FALLBACK: u64 = 500;
 /// The least number of decisions in 1,000 that nodes must make without the store during the fault,
 /// if the fault includes the time until the store answers again.
-const MANY_ALONE: u64 = 200;
+const MANY_FALLBACK: u64 = 200;
 /// The least number of decisions in 1,000 that nodes must make without the store during the fault,
 /// if the store still makes decisions for some clients or for some of the time.
-const SOME_ALONE: u64 = 20;
+const SOME_FALLBACK: u64 = 20;
 /// The server commands that charge limits.
 const CHARGES: [&str; 4] = ["fcall", "evalsha", "tollgate.step", "tollgate.tight"];
 /// The number of further fleets that are started in addition to the fleet under load, in scenarios

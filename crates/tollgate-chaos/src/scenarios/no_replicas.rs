@@ -10,20 +10,22 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     replica.follow(&primary).await?;
     let pair = Pair { primary, replica };
     let trial = Trial::begin(site, &[pair.words()], DEADLINE).await?;
-    let refused = async || pair.primary.tells("errorstats", "errorstat_NOREPLICAS:count=").await;
+    let refused =
+        async || pair.primary.info_field("errorstats", "errorstat_NOREPLICAS:count=").await;
     // The primary may have refused calls before its replica was in sync. Those refusals are not
     // counted.
     let earlier = refused().await?;
     pair.replica.freeze()?;
     until("that the primary takes no writes", async || Ok(refused().await? > earlier)).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
-    trial.stands_in(before).await?;
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
+    trial.falls_back(before).await?;
     trial.part().await;
-    let alone = trial.alone_since(since, MOST_ALONE);
+    let fallback = trial.fallback_since(since, MOST_FALLBACK);
     pair.replica.thaw()?;
     trial.recovers().await?;
     let calls = refused().await? - earlier;
-    let figures = vec![Figure::fault_seen("calls that the primary refused for it", calls), alone];
+    let figures =
+        vec![Figure::fault_seen("calls that the primary refused for it", calls), fallback];
     let did = "froze the replica without which the primary takes no writes, and let it go on";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -10,7 +10,7 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let was_charged = u64::from(trial.nodes.charges(&pair.primary.url()));
     pair.replica.promote().await?;
     let new = pair.replica.port().to_string();
-    pair.primary.tell(&["REPLICAOF", "127.0.0.1", &new]).await?;
+    pair.primary.send(&["REPLICAOF", "127.0.0.1", &new]).await?;
     let lost = trial.max_lost_units(mark);
     trial.charges(&pair.replica.url()).await?;
     trial.part().await;

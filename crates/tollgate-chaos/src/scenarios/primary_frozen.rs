@@ -5,14 +5,14 @@ use super::*;
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
     server.freeze()?;
-    trial.stands_in(before).await?;
+    trial.falls_back(before).await?;
     trial.part().await;
-    let alone = trial.alone_since(since, MOST_ALONE);
+    let fallback = trial.fallback_since(since, MOST_FALLBACK);
     server.thaw()?;
     trial.recovers().await?;
-    let figures = vec![alone];
+    let figures = vec![fallback];
     let did = "froze a primary, and let it go on";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -6,11 +6,11 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let mut pair = site.pair().await?;
     let words = pair.words();
     let trial = Trial::begin(site, std::slice::from_ref(&words), DEADLINE).await?;
-    let (mark, before) = (trial.mark(), trial.load.alone());
+    let (mark, before) = (trial.mark(), trial.load.fallback());
     pair.primary.is_followed().await?;
     pair.primary.kill()?;
     let lost = trial.max_lost_units(mark);
-    trial.stands_in(before).await?;
+    trial.falls_back(before).await?;
     pair.replica.promote().await?;
     let new = pair.replica.url();
     trial.charges(&new).await?;

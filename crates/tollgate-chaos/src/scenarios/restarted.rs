@@ -9,23 +9,23 @@ const SLOWLY: [&str; 4] =
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let mut server = site.server(&["--enable-debug-command", "yes"]).await?;
     let keys = if site.length() == Length::Quick { "5000" } else { "50000" };
-    server.tell(&["DEBUG", "POPULATE", keys]).await?;
+    server.send(&["DEBUG", "POPULATE", keys]).await?;
     let trial = Trial::begin(site, &[primary(&server.url())], DEADLINE).await?;
-    let (mark, before) = (trial.mark(), trial.load.alone());
-    server.tell(&["SAVE"]).await?;
+    let (mark, before) = (trial.mark(), trial.load.fallback());
+    server.send(&["SAVE"]).await?;
     server.kill()?;
     let lost = trial.max_lost_units(mark);
-    trial.stands_in(before).await?;
+    trial.falls_back(before).await?;
     server.start_again(&SLOWLY)?;
     let loading = async || {
-        let told = server.tell(&["PING"]).await;
-        Ok(told.is_err_and(|error| error.is_answer("LOADING")))
+        let reply = server.send(&["PING"]).await;
+        Ok(reply.is_err_and(|error| error.is_answer("LOADING")))
     };
     until("that the server loads", loading).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
-    trial.stands_in(before).await?;
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
+    trial.falls_back(before).await?;
     trial.recovers().await?;
-    let figures = vec![trial.alone_since(since, MANY_ALONE)];
+    let figures = vec![trial.fallback_since(since, MANY_FALLBACK)];
     let did = "killed a server, and had it load what it had saved";
     Ok(trial.end(ScenarioReport { did, figures, lost, losses: 0, held_back: 0 }).await)
 }

@@ -11,14 +11,14 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     let server = site.server(&[]).await?;
     let network = Network::before(server.port()).await?;
     let trial = Trial::begin(site, &[primary(&network.url())], DEADLINE).await?;
-    let (before, since) = (trial.load.alone(), trial.load.decided());
+    let (before, since) = (trial.load.fallback(), trial.load.decided());
     network.replies(LinkMode::Slow(SLOW));
-    trial.stands_in(before).await?;
+    trial.falls_back(before).await?;
     trial.part().await;
-    let alone = trial.alone_since(since, MOST_ALONE);
+    let fallback = trial.fallback_since(since, MOST_FALLBACK);
     network.replies(LinkMode::Open);
     trial.recovers().await?;
-    let figures = vec![Figure::fault_seen("late replies", network.fault_seen()), alone];
+    let figures = vec![Figure::fault_seen("late replies", network.fault_seen()), fallback];
     let did = "made every reply 30 ms late, and let replies pass again";
     Ok(trial.end(ScenarioReport { did, figures, ..ScenarioReport::default() }).await)
 }

@@ -53,8 +53,8 @@ impl NodeClient {
 
     /// Returns whether the listener at `address` reports that its node is ready.
     pub(super) async fn is_ready(&self, address: &str) -> bool {
-        let asked = self.ask(Method::GET, address, "/readyz", String::new()).await;
-        asked.is_ok_and(|(status, _)| status.is_success())
+        let response = self.send(Method::GET, address, "/readyz", String::new()).await;
+        response.is_ok_and(|(status, _)| status.is_success())
     }
 
     async fn json(
@@ -64,17 +64,17 @@ impl NodeClient {
         path: &str,
         body: String,
     ) -> Result<Value, ChaosError> {
-        let (status, told) = self.ask(method, address, path, body).await?;
-        let told = String::from_utf8_lossy(&told).into_owned();
-        match serde_json::from_str(&told) {
+        let (status, body) = self.send(method, address, path, body).await?;
+        let body = String::from_utf8_lossy(&body).into_owned();
+        match serde_json::from_str(&body) {
             Ok(answer) if status.is_success() => Ok(answer),
             _ => {
-                Err(ChaosError::Operation(format!("{address}{path}"), format!("{status}: {told}")))
+                Err(ChaosError::Operation(format!("{address}{path}"), format!("{status}: {body}")))
             }
         }
     }
 
-    async fn ask(
+    async fn send(
         &self,
         method: Method,
         address: &str,

@@ -19,14 +19,14 @@ use super::client::NodeClient;
 use super::files::Files;
 use super::node::WorldNode;
 use crate::error::ChaosError;
-use crate::fleet::admitted_alone_at_most;
+use crate::fleet::max_fallback_units;
 use crate::nodes::Nodes;
 use crate::policy::{self, CLIENT_HEADER, NODES};
 use crate::question::Question;
 use crate::site::Site;
 
-/// One in `GIVEN_BACK` charges is refunded, like the charges of requests with a 304 response.
-const GIVEN_BACK: u64 = 7;
+/// One in `REFUND_INTERVAL` charges is refunded, like the charges of requests with a 304 response.
+const REFUND_INTERVAL: u64 = 7;
 /// The store setting for parsing a policy only for its limits. This store is never opened.
 const IN_MEMORY: &str = "{ memory: {} }";
 
@@ -39,7 +39,7 @@ pub(crate) struct WorldFleet {
     limits: Vec<Arc<Limit>>,
     /// The key under which the record hashes subjects.
     key: HashKey,
-    alone: u64,
+    fallback: u64,
     /// The number of charges so far, which is also the number of the next charge in the record.
     charged: AtomicU64,
 }
@@ -69,8 +69,8 @@ impl WorldFleet {
         let limits = loaded.policy.limits().iter();
         let limits = limits.map(|limit| Arc::clone(&limit.limit)).collect();
         let (recorder, key) = (Arc::<Recorder>::default(), HashKey::random());
-        let (alone, charged) = (admitted_alone_at_most(&loaded), AtomicU64::new(0));
-        Ok(Self { nodes, client, recorder, limits, key, alone, charged })
+        let (fallback, charged) = (max_fallback_units(&loaded), AtomicU64::new(0));
+        Ok(Self { nodes, client, recorder, limits, key, fallback, charged })
     }
 
     /// Returns an iterator over the nodes.
@@ -104,13 +104,14 @@ impl WorldFleet {
     }
 
     /// Returns the number of units that were refunded so far, for each client and limit.
-    pub(crate) fn given_back(&self) -> Vec<u64> {
+    pub(crate) fn refunded_units(&self) -> Vec<u64> {
         let history = self.recorder.history();
         let mut units = BTreeMap::<_, u64>::new();
         for call in &history.calls {
-            let Outcome::Answered(told) = &call.outcome else { continue };
-            for (asked, reading) in call.charges.iter().zip(told.iter()) {
-                *units.entry((asked.limit.name(), &asked.subject)).or_default() += reading.refunded;
+            let Outcome::Answered(readings) = &call.outcome else { continue };
+            for (charge, reading) in call.charges.iter().zip(readings.iter()) {
+                *units.entry((charge.limit.name(), &charge.subject)).or_default() +=
+                    reading.refunded;
             }
         }
         units.into_values().collect()
@@ -118,7 +119,7 @@ impl WorldFleet {
 
     /// Sends a request to one node and records the node's answer. Returns `None` if the answer is
     /// missing or invalid.
-    async fn asked(
+    async fn check(
         &self,
         caller: usize,
         question: &Question,
@@ -128,7 +129,7 @@ impl WorldFleet {
         let subject = Subject::new([("client", client)], &self.key);
         let number = self.charged.fetch_add(1, Ordering::Relaxed);
         let id = ChargeId(u128::from(number));
-        let ask = Operation::Charge { cost: Cost::ONE, id };
+        let operation = Operation::Charge { cost: Cost::ONE, id };
         let body = json!({ "request": {
             "method": "GET",
             "path": question.path,
@@ -136,14 +137,13 @@ impl WorldFleet {
         }});
         let serving = self.nodes[caller % self.nodes.len()].serving();
         let now = SystemClock.now();
-        let issued =
-            self.recorder.issue(now, &[Charge { limit, subject: &subject, operation: ask }]);
+        let issued = self.recorder.issue(now, &[Charge { limit, subject: &subject, operation }]);
         let answer = self.client.post(serving.http(), "/v1/check", &body).await.ok()?;
         let readings = readings(&answer, limit, now)?;
         let (source, position) =
             (readings.source(), readings.first().map(|reading| reading.position));
         issued.answered(&Ok::<_, StoreError>(readings));
-        if source != DecisionSource::Store || !number.is_multiple_of(GIVEN_BACK) {
+        if source != DecisionSource::Store || !number.is_multiple_of(REFUND_INTERVAL) {
             return Some((source, None));
         }
         // A refusal has no receipt.
@@ -159,22 +159,22 @@ impl WorldFleet {
 impl Nodes for WorldFleet {
     type Receipt = PendingRefund;
 
-    async fn ask(
+    async fn decide(
         &self,
         caller: usize,
         question: &Question,
     ) -> (DecisionSource, Option<PendingRefund>) {
-        let asked = self.asked(caller, question).await;
-        asked.unwrap_or((DecisionSource::Failure(StoreError::Unavailable), None))
+        let checked = self.check(caller, question).await;
+        checked.unwrap_or((DecisionSource::Failure(StoreError::Unavailable), None))
     }
 
     async fn refund(&self, caller: usize, charged: PendingRefund) {
         let PendingRefund { ref limit, ref subject, id, position, text } = charged;
-        let ask =
+        let operation =
             Operation::Refund { cost: Cost::ONE, position, id, deduplication: Deduplication::ById };
         let serving = self.nodes[caller % self.nodes.len()].serving();
         let issued =
-            self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, operation: ask }]);
+            self.recorder.issue(SystemClock.now(), &[Charge { limit, subject, operation }]);
         let body = json!({ "receipt": text });
         // Without an answer, the result of the refund is unknown.
         let Ok(answer) = self.client.post(serving.http(), "/v1/refund", &body).await else {
@@ -189,8 +189,8 @@ impl Nodes for WorldFleet {
         &self.recorder
     }
 
-    fn admitted_alone_at_most(&self) -> u64 {
-        self.alone
+    fn max_fallback_units(&self) -> u64 {
+        self.fallback
     }
 
     fn max_wait(&self) -> Duration {
@@ -212,33 +212,35 @@ fn readings(answer: &Value, limit: &Limit, now: Timestamp) -> Option<Readings> {
     if status["name"] != limit.name() {
         return None;
     }
-    let stands = stands(status)?;
+    let status_reading = status_reading(status)?;
     let admission = match (answer["admitted"].as_bool()?, answer["retry_after_ms"].as_u64()) {
         (true, _) => Admission::Now,
         (false, Some(wait)) => Admission::At(Timestamp::from_millis(now.as_millis() + wait)),
         (false, None) => Admission::Never,
     };
-    let fits_again = if stands.used < limit.capacity() { Admission::Now } else { admission };
-    Some(Readings::one(Reading { admission, fits_again, ..stands }).with_source(source))
+    let fits_again =
+        if status_reading.used < limit.capacity() { Admission::Now } else { admission };
+    Some(Readings::one(Reading { admission, fits_again, ..status_reading }).with_source(source))
 }
 
 /// Parses the answer to a refund. An answer without a status means that the window has ended.
 fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
-    let [told] = &answer["limits"].as_array()?[..] else { return None };
-    if told["name"] != limit.name() {
+    let [limit_status] = &answer["limits"].as_array()?[..] else { return None };
+    if limit_status["name"] != limit.name() {
         return None;
     }
-    let (given_back, stands) = (told["refunded"].as_u64()?, stands(told)?);
+    let (refunded_units, status_reading) =
+        (limit_status["refunded"].as_u64()?, status_reading(limit_status)?);
     // If units were returned, their window existed.
-    let found = if given_back > 0 { StoredState::Present } else { stands.found };
-    Some(Readings::one(Reading { refunded: given_back, found, ..stands }))
+    let found = if refunded_units > 0 { StoredState::Present } else { status_reading.found };
+    Some(Readings::one(Reading { refunded: refunded_units, found, ..status_reading }))
 }
 
 /// Parses the status of a limit, with the fields that the history checker needs. The reset
 /// identifies a fixed window, and refunds refer to this window.
-fn stands(told: &Value) -> Option<Reading> {
-    let used = told["used"].as_u64()?;
-    let full_reset_at = Timestamp::from_millis(told["reset"].as_u64()?.checked_mul(1_000)?);
+fn status_reading(limit_status: &Value) -> Option<Reading> {
+    let used = limit_status["used"].as_u64()?;
+    let full_reset_at = Timestamp::from_millis(limit_status["reset"].as_u64()?.checked_mul(1_000)?);
     let found = if used > 0 { StoredState::Present } else { StoredState::Missing };
     let position = ChargePosition(full_reset_at.as_millis());
     Some(Reading { used, full_reset_at, position, found, ..Reading::default() })
@@ -280,22 +282,22 @@ mod tests {
         let refused = json!({
             "admitted": false, "source": "store", "statuses": [status], "retry_after_ms": 3_500,
         });
-        let told = readings(&refused, &hour(), now).unwrap();
-        assert_eq!((told[0].used, told[0].full_reset_at.as_millis()), (20, 9_000));
-        assert_eq!(told[0].admission, Admission::At(Timestamp::from_millis(8_500)));
-        assert_eq!(told.source(), DecisionSource::Store);
-        let alone = json!({
+        let limit_status = readings(&refused, &hour(), now).unwrap();
+        assert_eq!((limit_status[0].used, limit_status[0].full_reset_at.as_millis()), (20, 9_000));
+        assert_eq!(limit_status[0].admission, Admission::At(Timestamp::from_millis(8_500)));
+        assert_eq!(limit_status.source(), DecisionSource::Store);
+        let fallback = json!({
             "admitted": true, "source": "fallback", "failure": "unavailable",
             "statuses": [{ "name": "hour", "used": 1, "reset": 9 }],
         });
-        let told = readings(&alone, &hour(), now).unwrap();
-        assert!(told.all_admitted());
-        assert_eq!(told.source(), DecisionSource::Fallback(StoreError::Unavailable));
+        let limit_status = readings(&fallback, &hour(), now).unwrap();
+        assert!(limit_status.all_admitted());
+        assert_eq!(limit_status.source(), DecisionSource::Fallback(StoreError::Unavailable));
         let back = json!({ "outcome": "refunded", "limits": [
             { "refunded": 1, "name": "hour", "used": 4, "reset": 9 },
         ]});
-        let told = refunded(&back, &hour()).unwrap();
-        assert_eq!((told[0].refunded, told[0].used), (1, 4));
+        let limit_status = refunded(&back, &hour()).unwrap();
+        assert_eq!((limit_status[0].refunded, limit_status[0].used), (1, 4));
         assert!(refunded(&json!({ "outcome": "expired", "limits": [] }), &hour()).is_none());
     }
 

@@ -67,7 +67,8 @@ impl WorldNode {
         // no further windows.
         until("that nobody asks the process before", async || Ok(Arc::strong_count(&before) == 1))
             .await?;
-        self.rolled_out.fetch_add(carried(&before.status().await?["counts"]), Ordering::Relaxed);
+        self.rolled_out
+            .fetch_add(transferred(&before.status().await?["counts"]), Ordering::Relaxed);
         before.end().await
     }
 
@@ -84,13 +85,13 @@ impl WorldNode {
 
     /// Returns the number of windows that moved from the old store to the shards.
     pub(crate) async fn rolled_out(&self) -> Result<u64, ChaosError> {
-        let now = carried(&self.serving().status().await?["counts"]);
+        let now = transferred(&self.serving().status().await?["counts"]);
         Ok(self.rolled_out.load(Ordering::Relaxed) + now)
     }
 
     /// Returns the number of windows that moved between shards.
-    pub(crate) async fn carried(&self) -> Result<u64, ChaosError> {
-        Ok(carried(&self.moving().await?))
+    pub(crate) async fn transferred(&self) -> Result<u64, ChaosError> {
+        Ok(transferred(&self.moving().await?))
     }
 
     /// Returns whether decisions are made by the shards that own the subjects in the new shard map.
@@ -101,8 +102,8 @@ impl WorldNode {
 
     /// Returns the address of the primary of the shard `name`, if the primary answers.
     pub(crate) async fn primary(&self, name: &str) -> Result<Option<String>, ChaosError> {
-        let told = self.serving().status().await?;
-        let mut shards = told["shards"].as_array().into_iter().flatten();
+        let status = self.serving().status().await?;
+        let mut shards = status["shards"].as_array().into_iter().flatten();
         let shard = shards.find(|shard| shard["name"] == name);
         Ok(shard.and_then(|shard| shard["primary"].as_str()).map(str::to_owned))
     }
@@ -110,13 +111,13 @@ impl WorldNode {
     /// Returns whether every shard has a primary that answers, and all memcached connections are
     /// open.
     pub(crate) async fn is_served(&self) -> Result<bool, ChaosError> {
-        let told = self.serving().status().await?;
-        let all = |name: &str| told[name].as_array().cloned().unwrap_or_default();
+        let status = self.serving().status().await?;
+        let all = |name: &str| status[name].as_array().cloned().unwrap_or_default();
         let (shards, servers) = (all("shards"), all("servers"));
         let connected = |server: &Value| server["connected"] == server["connections"];
-        let is_whole =
+        let is_complete =
             !shards.is_empty() && shards.iter().all(|shard| shard["primary"].is_string());
-        Ok(is_whole && servers.iter().all(connected))
+        Ok(is_complete && servers.iter().all(connected))
     }
 
     /// Returns the status of the rebalance, or null if there is none.
@@ -149,6 +150,6 @@ fn write(file: &Path, text: &str) -> Result<(), ChaosError> {
         .map_err(|error| ChaosError::File(file.to_owned(), error))
 }
 
-fn carried(told: &Value) -> u64 {
-    told["transferred"].as_u64().unwrap_or_default()
+fn transferred(status: &Value) -> u64 {
+    status["transferred"].as_u64().unwrap_or_default()
 }

@@ -59,11 +59,11 @@ impl Sentinels {
     async fn know_all(&self, watched: &[MonitoredPair]) -> Result<bool, ChaosError> {
         for port in &self.ports {
             for MonitoredPair { name, .. } in watched {
-                let asked = [["SENTINEL", "SENTINELS", name], ["SENTINEL", "REPLICAS", name]];
-                for (command, most) in asked.iter().zip([SENTINELS - 1, 1]) {
+                let queries = [["SENTINEL", "SENTINELS", name], ["SENTINEL", "REPLICAS", name]];
+                for (command, most) in queries.iter().zip([SENTINELS - 1, 1]) {
                     // The sentinel may not listen yet.
-                    let told = Server::ask_at::<Vec<redis::Value>>(*port, command).await;
-                    if told.map_or(0, |told| told.len()) < most {
+                    let reply = Server::query_at::<Vec<redis::Value>>(*port, command).await;
+                    if reply.map_or(0, |reply| reply.len()) < most {
                         return Ok(false);
                     }
                 }

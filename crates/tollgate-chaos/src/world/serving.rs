@@ -43,11 +43,11 @@ impl Serving {
         let directory = file.parent().unwrap_or_else(|| Path::new("."));
         let process = Mutex::new(Process::start_with_output(program, directory, &words, &log)?);
         let opens = async || Ok(listener(&log, "admin").is_some() || !process.lock().await.runs());
-        until("that a node opens its doors", opens).await.map_err(|_| said(&log))?;
+        until("that a node opens its doors", opens).await.map_err(|_| node_error(&log))?;
         let listeners = listener(&log, "http").zip(listener(&log, "admin"));
-        let (http, admin) = listeners.ok_or_else(|| said(&log))?;
+        let (http, admin) = listeners.ok_or_else(|| node_error(&log))?;
         let is_ready = async || Ok(client.is_ready(&admin).await);
-        until("that a node is ready", is_ready).await.map_err(|_| said(&log))?;
+        until("that a node is ready", is_ready).await.map_err(|_| node_error(&log))?;
         Ok(Self { process, client, log, http, admin })
     }
 
@@ -77,20 +77,20 @@ impl Serving {
         until("that a node ends", ends).await?;
         match self.process.lock().await.has_succeeded() {
             true => Ok(()),
-            false => Err(said(&self.log)),
+            false => Err(node_error(&self.log)),
         }
     }
 }
 
 /// Returns the address of a listener, or `None` if the process has not logged the address yet.
 fn listener(log: &Path, name: &str) -> Option<String> {
-    let told = fs::read_to_string(log).ok()?;
+    let status = fs::read_to_string(log).ok()?;
     // The last line may be incomplete.
-    let lines = told.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
+    let lines = status.split_inclusive('\n').filter_map(|line| line.strip_suffix('\n'));
     let mut listeners = lines.filter_map(|line| line.split_once(" at "));
     listeners.find(|(listener, _)| *listener == name).map(|(_, address)| address.to_owned())
 }
 
-fn said(log: &Path) -> ChaosError {
+fn node_error(log: &Path) -> ChaosError {
     ChaosError::Node(fs::read_to_string(log).unwrap_or_default())
 }

@@ -55,9 +55,9 @@ fn working_in(directory: &Path) -> usize {
 }
 
 fn until(mut condition: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !condition() {
-        assert!(begun.elapsed() < PATIENCE, "it did not happen");
+        assert!(started.elapsed() < PATIENCE, "it did not happen");
         std::thread::sleep(PAUSE);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{CHAOS, said, tollgate};
+use crate::{CHAOS, printed, tollgate};
 
 #[test]
 fn the_changing_world_ends_within_its_bounds() {
@@ -13,9 +13,9 @@ fn the_changing_world_ends_within_its_bounds() {
         .env("TOLLGATE", tollgate())
         .output()
         .unwrap();
-    let said = said(&output);
-    println!("{said}");
-    assert!(output.status.success(), "{said}");
+    let printed = printed(&output);
+    println!("{printed}");
+    assert!(output.status.success(), "{printed}");
     for figure in [
         "errors to callers 0 ≤ 0",
         "windows opened early 0 ≤ 0",
@@ -27,6 +27,6 @@ fn the_changing_world_ends_within_its_bounds() {
         "windows moved to the new shard ",
         "units given back ",
     ] {
-        assert!(said.contains(figure), "{figure}: {said}");
+        assert!(printed.contains(figure), "{figure}: {printed}");
     }
 }

@@ -41,7 +41,7 @@ fn module() -> String {
 }
 
 /// Returns the standard output and the standard error of a process.
-fn said(output: &Output) -> String {
+fn printed(output: &Output) -> String {
     let texts = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
     texts.concat()
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::{chaos, said};
+use crate::{chaos, printed};
 
 const PAGE: &str = "docs/chaos.md";
 /// The start of the page's links to files of the repository.
@@ -27,7 +27,7 @@ fn every_scenario_is_reported_and_no_other() {
     let page = shipped(&root.join(PAGE));
     let response: Vec<_> =
         rows(&page, "## Scenarios").into_iter().map(|row| row.0.trim()).collect();
-    let help = said(&chaos(&["--help"]).output().unwrap());
+    let help = printed(&chaos(&["--help"]).output().unwrap());
     let listed = help.lines().filter_map(|line| line.trim_start().strip_prefix("- "));
     let listed: Vec<_> = listed.filter_map(|line| line.split(':').next()).collect();
     assert_eq!(response, listed.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>());
@@ -51,7 +51,7 @@ fn every_command_of_it_is_understood() {
             command.strip_prefix("tollgate-chaos").unwrap().split_whitespace().collect();
         // With `--help`, the binary still rejects unknown arguments, and runs no scenario.
         let output = chaos(&[&words, &["--help"][..]].concat()).output().unwrap();
-        assert!(output.status.success(), "{command}: {}", said(&output));
+        assert!(output.status.success(), "{command}: {}", printed(&output));
         observed += 1;
     }
     assert!(observed > 2, "{observed} commands are hardly the page's");

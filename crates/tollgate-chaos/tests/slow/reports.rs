@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::{chaos, said};
+use crate::{chaos, printed};
 
 #[test]
 fn a_report_is_a_page_or_markdown() {
@@ -14,7 +14,7 @@ fn a_report_is_a_page_or_markdown() {
         let path = directory.path().join(name);
         let arguments = ["--quick", "--report", path.to_str().unwrap(), "step-forgotten"];
         let output = chaos(&arguments).output().unwrap();
-        assert!(output.status.success(), "{}", said(&output));
+        assert!(output.status.success(), "{}", printed(&output));
         let report = fs::read_to_string(path).unwrap();
         assert!(report.starts_with(begins) && report.contains(figure), "{report}");
         assert!(report.contains("1 of 1 scenarios held"), "{report}");
@@ -24,8 +24,8 @@ fn a_report_is_a_page_or_markdown() {
 #[test]
 fn a_server_that_cannot_be_started_is_named() {
     let output = chaos(&["--redis-server", "/no/such/server", "flushed"]).output().unwrap();
-    let said = said(&output);
+    let printed = printed(&output);
     assert!(!output.status.success());
-    assert!(said.contains("cannot start /no/such/server"), "{said}");
-    assert!(said.contains("--redis-server") && said.contains("0 of 1"), "{said}");
+    assert!(printed.contains("cannot start /no/such/server"), "{printed}");
+    assert!(printed.contains("--redis-server") && printed.contains("0 of 1"), "{printed}");
 }

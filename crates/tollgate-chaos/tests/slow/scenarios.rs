@@ -1,6 +1,6 @@
 //! Tests of each scenario alone: its fault has an effect, and the stated bounds hold.
 
-use crate::{chaos, module, said};
+use crate::{chaos, module, printed};
 
 macro_rules! scenarios_hold {
     ($($test:ident $name:literal)*) => { $(
@@ -35,10 +35,10 @@ macro_rules! scenarios_hold_in_the_module {
 
 fn holds(arguments: &[&str]) {
     let output = chaos(&[&["--quick"], arguments].concat()).output().unwrap();
-    let said = said(&output);
-    println!("{said}");
-    assert!(output.status.success(), "{said}");
-    assert!(said.contains("1 of 1 scenarios held"), "{said}");
+    let printed = printed(&output);
+    println!("{printed}");
+    assert!(output.status.success(), "{printed}");
+    assert!(printed.contains("1 of 1 scenarios held"), "{printed}");
 }
 
 scenarios_hold! {
@@ -97,7 +97,7 @@ scenarios_hold_in_the_module! {
 #[test]
 fn no_scenario_is_left_out() {
     let output = chaos(&["--help"]).output().unwrap();
-    let help = said(&output);
+    let help = printed(&output);
     let listed = help.lines().filter(|line| line.trim_start().starts_with("- "));
     let names: Vec<_> = listed.filter_map(|line| line.trim().split([' ', ':']).nth(1)).collect();
     let source = include_str!("scenarios.rs");

@@ -43,7 +43,7 @@ impl AdminClient {
     ///
     /// # Errors
     /// The error message of the node, or a message that the node did not respond.
-    pub(crate) async fn ask(
+    pub(crate) async fn call(
         &self,
         method: Method,
         path: &str,
@@ -56,13 +56,13 @@ impl AdminClient {
     /// message in the document.
     fn document(&self, (status, bytes): (StatusCode, Bytes)) -> Result<Value, Failure> {
         let at = &self.admin;
-        let told: Value = serde_json::from_slice(&bytes).map_err(|_| {
+        let message: Value = serde_json::from_slice(&bytes).map_err(|_| {
             format!("{at} responded with {status} and no JSON: is it an admin listener?")
         })?;
         if status.is_success() {
-            return Ok(told);
+            return Ok(message);
         }
-        let word = |name: &str| told[name].as_str().unwrap_or_default().to_owned();
+        let word = |name: &str| message[name].as_str().unwrap_or_default().to_owned();
         Err(format!("{}: {}", word("title"), word("detail")).into())
     }
 
@@ -107,7 +107,7 @@ impl AdminClient {
         B: Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let asked = async {
+        let exchange = async {
             let client = Client::builder(TokioExecutor::new()).build_http();
             let response = client.request(request).await?;
             let status = response.status();
@@ -117,7 +117,7 @@ impl AdminClient {
         };
         let at = &self.admin;
         let slow = || format!("{at} did not respond within {} s", deadline.as_secs());
-        let answered = timeout(deadline, asked).await.map_err(|_| slow())?;
+        let answered = timeout(deadline, exchange).await.map_err(|_| slow())?;
         Ok(answered.map_err(|error| format!("cannot query {at}: {}", causes(&*error)))?)
     }
 
@@ -168,11 +168,11 @@ impl fmt::Display for AdminClient {
 /// Returns the message of an error with the messages of its causes. The message of an HTTP client
 /// alone is often only "connect".
 fn causes(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut message = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
-        told += &format!(": {error}");
+        message += &format!(": {error}");
         cause = error.source();
     }
-    told
+    message
 }

@@ -19,8 +19,8 @@ pub(crate) fn frame(now: &Snapshot, before: Option<&Snapshot>) -> String {
     let (policy, store) = (word(&now.status["policy"]), word(&now.status["store"]));
     let mut text = format!("{}  policy {policy}  store {store}\n\n", now.client);
     text += &limits(now, before);
-    for (title, told) in [("most charged", &now.charged), ("most refused", &now.refused)] {
-        text += &subjects(title, told);
+    for (title, ranking) in [("most charged", &now.charged), ("most refused", &now.refused)] {
+        text += &subjects(title, ranking);
     }
     text += &shards(&now.status["shards"]);
     text
@@ -36,7 +36,7 @@ fn limits(now: &Snapshot, before: Option<&Snapshot>) -> String {
     rows.sort_by_key(|(_, counts)| weight(counts));
     let mut table = table(&header);
     for (limit, counts) in rows.into_iter().take(MAX_LIMITS) {
-        let told = before.map(|before| {
+        let since_last = before.map(|before| {
             let passed = now.at.duration_since(before.at).as_millis().max(1);
             let then = before.decisions.get(limit).copied().unwrap_or_default();
             let rate = |now: u64, then: u64| {
@@ -46,15 +46,15 @@ fn limits(now: &Snapshot, before: Option<&Snapshot>) -> String {
             (rate(counts.admitted, then.admitted), rate(counts.refused, then.refused))
         });
         let total = || (counts.admitted.to_string(), counts.refused.to_string());
-        let (admitted, refused) = told.unwrap_or_else(total);
+        let (admitted, refused) = since_last.unwrap_or_else(total);
         table.add_row([limit, &admitted, &refused]);
     }
     lines(&table)
 }
 
-fn subjects(title: &str, told: &Value) -> String {
+fn subjects(title: &str, ranking: &Value) -> String {
     let mut rows = Vec::new();
-    for top in members(&told["limits"]) {
+    for top in members(&ranking["limits"]) {
         for one in members(&top["subjects"]) {
             rows.push((one["units"].as_u64().unwrap_or_default(), word(&top["limit"]), one));
         }

@@ -16,7 +16,7 @@ pub(crate) async fn show(
     limits: &[String],
     subject: &Subject,
 ) -> Result<Value, Failure> {
-    client.ask(Method::GET, &path(limits, subject), None).await
+    client.call(Method::GET, &path(limits, subject), None).await
 }
 
 /// Resets the usage of the subject, and returns the new status.
@@ -25,7 +25,7 @@ pub(crate) async fn reset(
     limits: &[String],
     subject: &Subject,
 ) -> Result<Value, Failure> {
-    client.ask(Method::DELETE, &path(limits, subject), None).await
+    client.call(Method::DELETE, &path(limits, subject), None).await
 }
 
 fn path(limits: &[String], subject: &Subject) -> String {

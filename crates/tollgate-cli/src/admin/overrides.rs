@@ -82,13 +82,14 @@ pub(crate) async fn change(
             None => subject.parameters(group(args)),
         };
         let path = format!("/v1/overrides?{limit}{whose}");
-        client.ask(Method::DELETE, &path, None).await?
+        client.call(Method::DELETE, &path, None).await?
     } else {
         let body = body(limit, subject, args);
-        client.ask(Method::PUT, "/v1/overrides", Some(&body)).await?
+        client.call(Method::PUT, "/v1/overrides", Some(&body)).await?
     };
-    let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
-    let mut text = format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"]));
+    let describe = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
+    let mut text =
+        format!("was: {}\nis: {}\n", describe(&answer["before"]), describe(&answer["after"]));
     if answer["pending"] == true {
         text += "only on this node: the store does not answer; the change is sent when it does\n";
     }
@@ -135,7 +136,7 @@ fn body(limit: Option<&str>, subject: &Subject, args: &OverrideArgs) -> Value {
 
 /// Prints the active overrides.
 pub(crate) async fn list(client: &AdminClient, form: Form) -> Result<(), Failure> {
-    let answer = client.ask(Method::GET, "/v1/overrides", None).await?;
+    let answer = client.call(Method::GET, "/v1/overrides", None).await?;
     if form == Form::Json {
         return print(&format!("{answer:#}\n"));
     }

@@ -35,12 +35,12 @@ impl Snapshot {
     /// Reads the state from the node at `listener`.
     ///
     /// # Errors
-    /// The errors of [`AdminClient::ask`].
+    /// The errors of [`AdminClient::call`].
     pub(crate) async fn take(client: &AdminClient) -> Result<Self, Failure> {
-        let ask = |path| client.ask(Method::GET, path, None);
-        let status = ask("/v1/status").await?;
-        let charged = ask("/v1/top?by=charged&count=8").await?;
-        let refused = ask("/v1/top?by=refused&count=8").await?;
+        let get = |path| client.call(Method::GET, path, None);
+        let status = get("/v1/status").await?;
+        let charged = get("/v1/top?by=charged&count=8").await?;
+        let refused = get("/v1/top?by=refused&count=8").await?;
         let decisions = decisions(&client.read("/metrics").await?);
         let at = Instant::now();
         Ok(Self { at, client: client.to_string(), status, charged, refused, decisions })

@@ -41,7 +41,7 @@ pub(crate) async fn list(
     let mut listed = BTreeMap::new();
     let mut page = path.clone();
     let (source, has_more) = loop {
-        let answer = client.ask(Method::GET, &page, None).await?;
+        let answer = client.call(Method::GET, &page, None).await?;
         listed.extend(members(&answer["subjects"]).iter().map(|it| (line(it), it.clone())));
         let next = answer["next"].as_str();
         let Some(next) = next.filter(|_| listed.len() < *most) else {

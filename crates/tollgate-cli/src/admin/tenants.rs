@@ -116,7 +116,7 @@ pub(crate) async fn list(
 
 /// Prints the plan and the own quotas of the tenant called `name`.
 pub(crate) async fn get(client: &AdminClient, name: &str, form: Form) -> Result<(), Failure> {
-    let answer = client.ask(Method::GET, &path(name), None).await?;
+    let answer = client.call(Method::GET, &path(name), None).await?;
     match form {
         Form::Json => print(&format!("{answer:#}\n")),
         Form::Text => print(&format!("{}\n", sentence(&answer))),
@@ -130,12 +130,12 @@ pub(crate) async fn set(
     row: &Value,
     form: Form,
 ) -> Result<(), Failure> {
-    changed(&client.ask(Method::PUT, &path(name), Some(row)).await?, form)
+    changed(&client.call(Method::PUT, &path(name), Some(row)).await?, form)
 }
 
 /// Removes the plan and the own quotas of the tenant called `name`.
 pub(crate) async fn remove(client: &AdminClient, name: &str, form: Form) -> Result<(), Failure> {
-    changed(&client.ask(Method::DELETE, &path(name), None).await?, form)
+    changed(&client.call(Method::DELETE, &path(name), None).await?, form)
 }
 
 /// Imports the rows of a file, all or none.
@@ -191,7 +191,7 @@ async fn page(
 ) -> Result<Value, Failure> {
     let after = after.map(|after| format!("&after={}", encoded(after))).unwrap_or_default();
     let path = format!("/v1/tenants?count={count}&prefix={}{after}", encoded(prefix));
-    client.ask(Method::GET, &path, None).await
+    client.call(Method::GET, &path, None).await
 }
 
 fn path(name: &str) -> String {
@@ -202,8 +202,8 @@ fn changed(answer: &Value, form: Form) -> Result<(), Failure> {
     if form == Form::Json {
         return print(&format!("{answer:#}\n"));
     }
-    let told = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
-    print(&format!("was: {}\nis: {}\n", told(&answer["before"]), told(&answer["after"])))
+    let describe = |one: &Value| if one.is_null() { "none".to_owned() } else { sentence(one) };
+    print(&format!("was: {}\nis: {}\n", describe(&answer["before"]), describe(&answer["after"])))
 }
 
 /// Describes a tenant in one line, such as `acme: plan pro, calls=1000/50`.

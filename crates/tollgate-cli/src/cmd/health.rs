@@ -29,7 +29,7 @@ const REQUEST: &[u8] = b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: 
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let listener = &flags.listener;
-    let answer = ask(listener).map_err(|error| format!("cannot query {listener}: {error}"))?;
+    let answer = query(listener).map_err(|error| format!("cannot query {listener}: {error}"))?;
     match status(&answer) {
         Some("200") => Ok(()),
         Some(status) => {
@@ -42,7 +42,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     }
 }
 
-fn ask(listener: &Listen) -> io::Result<Vec<u8>> {
+fn query(listener: &Listen) -> io::Result<Vec<u8>> {
     let until = Instant::now() + DEADLINE;
     match listener {
         Listen::Tcp(address) => {
@@ -87,9 +87,9 @@ fn left(until: Instant) -> io::Result<Duration> {
 /// of a response.
 fn status(answer: &[u8]) -> Option<&str> {
     let line = answer.split(|&byte| byte == b'\r').next()?;
-    let mut words = std::str::from_utf8(line).ok()?.split(' ');
-    words.next().filter(|version| version.starts_with("HTTP/1."))?;
-    words.next()
+    let mut parts = std::str::from_utf8(line).ok()?.split(' ');
+    parts.next().filter(|version| version.starts_with("HTTP/1."))?;
+    parts.next()
 }
 
 #[cfg(test)]

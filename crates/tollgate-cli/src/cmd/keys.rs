@@ -59,7 +59,7 @@ struct SubjectsFlags {
     #[command(flatten)]
     listener: AdminClient,
     #[command(flatten)]
-    sought: subjects::SubjectFilter,
+    filter: subjects::SubjectFilter,
     #[command(flatten)]
     shown: OutputFlags,
 }
@@ -74,7 +74,7 @@ struct OverrideFlags {
     #[command(flatten)]
     subject: Subject,
     #[command(flatten)]
-    asked: overrides::OverrideArgs,
+    change: overrides::OverrideArgs,
 }
 
 #[derive(Debug, Args)]
@@ -106,15 +106,15 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
                 key::print(&answer, flags.shown.form())
             }
             Action::List(flags) => {
-                subjects::list(&flags.listener, &flags.sought, flags.shown.form()).await
+                subjects::list(&flags.listener, &flags.filter, flags.shown.form()).await
             }
             Action::Reset(flags) => {
                 let answer = key::reset(&flags.listener, &flags.limits, &flags.subject).await?;
                 key::print(&answer, flags.shown.form())
             }
             Action::Override(flags) => {
-                let OverrideFlags { listener, limit, subject, asked } = flags;
-                overrides::change(listener, limit.as_deref(), subject, asked).await
+                let OverrideFlags { listener, limit, subject, change } = flags;
+                overrides::change(listener, limit.as_deref(), subject, change).await
             }
             Action::Overrides(flags) => overrides::list(&flags.listener, flags.shown.form()).await,
         }

@@ -88,7 +88,7 @@ pub(crate) struct Flags {
 
 /// The time limit for the work that remains after the last responses, such as refunds and late
 /// charges. The store's own deadlines are shorter.
-const LAST_WORDS: Duration = Duration::from_secs(2);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The proxy refunds charges when it sees the responses, and issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
@@ -191,7 +191,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             log.close();
         }
         let limiter = &services.limiter;
-        if timeout(LAST_WORDS, limiter.finished()).await.is_err() {
+        if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
             log::warn(&"the store did not answer some refunds and charges of the last responses");
         }
         limiter.store().refund_leases(limiter.now()).await;

@@ -52,16 +52,16 @@ async fn watch(listener: &AdminClient, first: Snapshot) -> Result<(), Failure> {
     let mut interrupted = signal(SignalKind::interrupt())?;
     let mut terminated = signal(SignalKind::terminate())?;
     let _screen = AlternateScreen::open()?;
-    let mut looks = interval(PERIOD);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    looks.tick().await;
+    let mut ticks = interval(PERIOD);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks.tick().await;
     draw(&frame(&first, None))?;
     let mut before = first;
     loop {
         tokio::select! {
             _ = interrupted.recv() => return Ok(()),
             _ = terminated.recv() => return Ok(()),
-            _ = looks.tick() => {}
+            _ = ticks.tick() => {}
         }
         let now = Snapshot::take(listener).await?;
         draw(&frame(&now, Some(&before)))?;

@@ -18,14 +18,14 @@ use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// The reply of the model to every request.
-const WORDS: &str = "A fair gate lets every guest in at the hour that it was promised to them .";
+const REPLY: &str = "A fair gate lets every guest in at the hour that it was promised to them .";
 
 /// The number of tokens of every prompt.
-const PROMPT: usize = 4;
+const PROMPT_TOKENS: usize = 4;
 
 /// Returns the number of tokens that the model reports for a response.
 pub(crate) fn tokens_of_an_answer() -> usize {
-    PROMPT + WORDS.split(' ').count()
+    PROMPT_TOKENS + REPLY.split(' ').count()
 }
 
 /// Serves until the task is dropped. After the first word of a response, the model waits for a
@@ -61,7 +61,7 @@ async fn write(
     sender: &Sender<String>,
     gate: &Semaphore,
 ) -> Result<(), Box<dyn Error + Send + Sync>> {
-    for (index, word) in WORDS.split(' ').enumerate() {
+    for (index, word) in REPLY.split(' ').enumerate() {
         if index == 1 {
             gate.acquire().await?.forget();
         }

@@ -30,7 +30,7 @@ const POLICY: &str = include_str!("../../assets/llm-tokens.yaml");
 pub(crate) const MAX_TOKENS: u64 = 400;
 
 /// The longest time that the demo waits for the settlement.
-const PATIENCE: Duration = Duration::from_secs(30);
+const STREAM_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The status of the token limit at two times.
 #[derive(Clone, Copy, Debug)]
@@ -62,13 +62,13 @@ pub(crate) async fn show() -> Result<TokenLimitStatus, Failure> {
     let address = listener.local_addr()?;
     let layer = tower::Layer::new(Arc::clone(&limiter));
     let proxying = tokio::spawn(tollgate_proxy::run(listener, settings, layer, pending()));
-    let shown = ask(address, &limiter, &gate).await;
+    let shown = send_request(address, &limiter, &gate).await;
     serving.abort();
     proxying.abort();
     shown
 }
 
-async fn ask(
+async fn send_request(
     proxy: SocketAddr,
     limiter: &Limiter<Memory>,
     gate: &Semaphore,
@@ -83,7 +83,7 @@ async fn ask(
     let writing = tokens(limiter).await?;
     gate.add_permits(1);
     answer.into_body().collect().await?;
-    let end = Instant::now() + PATIENCE;
+    let end = Instant::now() + STREAM_TIMEOUT;
     let mut settled = tokens(limiter).await?;
     while settled.held > 0 && Instant::now() < end {
         sleep(Duration::from_millis(1)).await;
@@ -96,7 +96,7 @@ async fn tokens(limiter: &Limiter<Memory>) -> Result<Tokens, Failure> {
     let named = Named { limit: "tokens", cost: Cost::PEEK, subject: &[("key", Some("me"))] };
     let plan = limiter.policy().plan_named([named], limiter.key());
     let planned = plan.map_err(|(_, error)| error)?.planned;
-    let (evaluation, _) = limiter.look_at(limiter.now(), &planned).await?;
+    let (evaluation, _) = limiter.peek_planned(limiter.now(), &planned).await?;
     let status = evaluation.statuses.first().ok_or("the policy has no limit on tokens")?;
     let (used, held, remaining) = (status.used, status.reserved, status.remaining);
     Ok(Tokens { used, held, remaining })

@@ -13,7 +13,7 @@ use super::{Finding, Level, checks, memcached};
 use crate::failure::Failure;
 
 /// The longest time that one server has to respond.
-pub(super) const PATIENCE: Duration = Duration::from_secs(2);
+pub(super) const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Examines the store of `loaded`, or both stores of a rollout or shadow store one after the other.
 ///
@@ -80,7 +80,7 @@ async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Fi
         Backend::open_as(ClientRole::ReadOnly, &settings, key, policy, Refunds::ByResponses)?;
     let shards = backend.started().await;
     let now = SystemClock.now();
-    let inspected = inspect(redis, &shards, PATIENCE).await?;
+    let inspected = inspect(redis, &shards, QUERY_TIMEOUT).await?;
     let mut findings = checks::of_shards(redis, &shards, &inspected);
     for server in &inspected {
         findings.extend(checks::of_server(server, now));
@@ -92,7 +92,7 @@ async fn of_redis(loaded: &LoadedPolicy, redis: &RedisSettings) -> Result<Vec<Fi
 async fn of_memcached(settings: &MemcachedSettings) -> Vec<Finding> {
     let mut findings = Vec::new();
     for server in &settings.servers {
-        let message = memcached::stats(server, PATIENCE).await;
+        let message = memcached::stats(server, QUERY_TIMEOUT).await;
         findings.extend(checks::of_memcached(server, message.as_ref()));
     }
     findings

@@ -21,13 +21,13 @@ pub(super) async fn stats(
     within: Duration,
 ) -> Result<BTreeMap<String, String>, String> {
     let address: Address = address.parse().map_err(|error| format!("{error}"))?;
-    match timeout(within, ask(&address)).await {
+    match timeout(within, query(&address)).await {
         Ok(message) => message.map_err(|error| error.to_string()),
         Err(_) => Err(format!("no answer within {} s", within.as_secs())),
     }
 }
 
-async fn ask(address: &Address) -> io::Result<BTreeMap<String, String>> {
+async fn query(address: &Address) -> io::Result<BTreeMap<String, String>> {
     match address {
         Address::Tcp { host, port } => {
             read(TcpStream::connect((host.as_str(), *port)).await?).await
@@ -44,8 +44,8 @@ where
     let mut lines = BufReader::new(stream.take(MOST)).lines();
     let mut message = BTreeMap::new();
     while let Some(line) = lines.next_line().await? {
-        let mut words = line.splitn(3, ' ');
-        match (words.next(), words.next(), words.next()) {
+        let mut parts = line.splitn(3, ' ');
+        match (parts.next(), parts.next(), parts.next()) {
             (Some("STAT"), Some(name), Some(value)) => {
                 message.insert(name.to_owned(), value.to_owned());
             }

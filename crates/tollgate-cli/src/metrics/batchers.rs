@@ -16,7 +16,7 @@ pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     let batchers: Vec<_> = shards
         .iter()
         .flat_map(|(side, shard)| {
-            let named = |(place, batcher)| (*side, &*shard.name, name(place), batcher);
+            let named = |(index, batcher)| (*side, &*shard.name, name(index), batcher);
             shard.batchers.iter().enumerate().map(named)
         })
         .collect();
@@ -55,8 +55,8 @@ pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str
 
 /// Returns the name of a connection. The first connection leads to the primary. The others lead to
 /// replicas, in the order of the settings.
-fn name(place: usize) -> String {
-    match place {
+fn name(index: usize) -> String {
+    match index {
         0 => "primary".to_owned(),
         replica => format!("replica-{replica}"),
     }

@@ -10,7 +10,8 @@ use tollgate_server::metrics::Exposition;
 
 use super::MetricSources;
 use super::families::{
-    AMBIGUOUS, CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, HOLDS, REFUSALS, REQUESTS, SHADOW,
+    AMBIGUOUS, CANDIDATE, COMPLETIONS, DECISIONS, DEGRADED, REFUSALS, REQUESTS, RESERVATIONS,
+    SHADOW,
 };
 
 const ADMITTED: &str = "admitted";
@@ -22,14 +23,17 @@ const MAX_REPORTED_RULES: usize = 200;
 
 pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
     let (admitted, refused) = counted.decisions.totals();
-    let whole = by_decider(admitted).map(|(source, count)| ([ADMITTED, source], count));
-    let whole = whole.chain(by_decider(refused).map(|(source, count)| ([REFUSED, source], count)));
-    page.family(&REQUESTS, whole);
+    let totals = by_decider(admitted).map(|(source, count)| ([ADMITTED, source], count));
+    let totals =
+        totals.chain(by_decider(refused).map(|(source, count)| ([REFUSED, source], count)));
+    page.family(&REQUESTS, totals);
     limits(page, counted);
-    let told = degraded(counted.degraded.snapshot());
+    let degraded_counts = degraded(counted.degraded.snapshot());
     page.family(
         &DEGRADED,
-        told.iter().map(|((rule, source, error), count)| ([&**rule, source, error], count)),
+        degraded_counts
+            .iter()
+            .map(|((rule, source, error), count)| ([&**rule, source, error], count)),
     );
     let ambiguous = counted.ambiguous.counts();
     page.family(&AMBIGUOUS, ambiguous.iter().map(|(reason, count)| ([reason.name()], *count)));
@@ -44,7 +48,7 @@ pub(super) fn write(page: &mut Exposition, counted: &MetricSources) {
             of("unanswered", it.unanswered),
         ]
     });
-    page.family(&HOLDS, events);
+    page.family(&RESERVATIONS, events);
     let outcomes = counted.completions.counts();
     page.family(
         &COMPLETIONS,
@@ -105,7 +109,7 @@ fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
 /// series.
 fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
     let other: Arc<str> = OTHER.into();
-    let (mut told, mut rules) = (BTreeMap::new(), Vec::new());
+    let (mut degraded_counts, mut rules) = (BTreeMap::new(), Vec::new());
     for DegradedCount { rule, source, decisions } in counts {
         let rule = rule.filter(|rule| {
             if rules.contains(rule) {
@@ -123,9 +127,10 @@ fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'s
             DecisionSource::Store | DecisionSource::DenyCache => "none",
             DecisionSource::Overflow => "full",
         };
-        *told.entry((rule, Decider::from(source).name(), error)).or_default() += decisions;
+        *degraded_counts.entry((rule, Decider::from(source).name(), error)).or_default() +=
+            decisions;
     }
-    told
+    degraded_counts
 }
 
 fn reason(error: StoreError) -> &'static str {

@@ -26,7 +26,7 @@ families! {
         "Reloads of a changed policy file: applied, or rejected because of a mistake";
     RELOADED_AT = Gauge "tollgate_policy_last_reload_timestamp_seconds" []
         "When the current policy was applied, in seconds since the Unix epoch; missing until the first reload";
-    RELOAD_REFUSED = Gauge "tollgate_policy_file_rejected" []
+    FILE_REJECTED = Gauge "tollgate_policy_file_rejected" []
         "1 while the policy file on disk is rejected and an older policy is in use";
     REQUESTS = Counter "tollgate_requests_total" ["decision", "source"]
         "Requests by decision (admitted or refused) and by what decided";
@@ -44,7 +44,7 @@ families! {
         "Requests that were refused before any limit was charged because their path, their credential or their body can be read in more than one way";
     COMPLETIONS = Counter "tollgate_completions_total" ["outcome"]
         "Charges on completion: charged, refused because the limit was full (overrun), or without an answer of the store (unknown)";
-    HOLDS = Counter "tollgate_reservations_total" ["limit", "event"]
+    RESERVATIONS = Counter "tollgate_reservations_total" ["limit", "event"]
         "Concurrency permits and reservations: opened, settled, released, ended after they had expired (late), or ended without an answer of the store (unanswered)";
     SHED = Counter "tollgate_shed_requests_total" ["priority", "cause", "mode"]
         "Requests that load shedding refused before any limit was charged, by cause; in mode shadow they passed";
@@ -94,7 +94,7 @@ families! {
         "Bytes that are allocated for entries";
     MEMORY_EVICTED = Counter "tollgate_memory_evicted_total" ["side"]
         "Live entries that were evicted to make room; their usage remains in an overflow counter";
-    MEMORY_SWEPT = Counter "tollgate_memory_expired_total" ["side"]
+    MEMORY_EXPIRED = Counter "tollgate_memory_expired_total" ["side"]
         "Expired entries that were removed";
     MEMORY_DISCARDED = Counter "tollgate_memory_discarded_total" ["side"]
         "Charges that discarded invalid state: from an impossible future, or of another algorithm";
@@ -114,9 +114,9 @@ families! {
         "Units that the local fallback admitted, when the store answered again: charged, exceeded (the limit had none left), unknown (the charge had no answer), dropped (not recorded, the table was full)";
     UNANSWERED = Counter "tollgate_store_unanswered_total" ["side"]
         "Calls that neither the store nor the fallback answered";
-    MISSED = Counter "tollgate_store_deadline_misses_total" ["side"]
+    DEADLINE_MISSES = Counter "tollgate_store_deadline_misses_total" ["side"]
         "Calls that were aborted at the deadline of the decision";
-    UNREFUNDED = Counter "tollgate_store_refund_failures_total" ["side"]
+    REFUND_FAILURES = Counter "tollgate_store_refund_failures_total" ["side"]
         "Charges of refused or aborted decisions that could not be refunded";
     DISCARDED = Counter "tollgate_store_discarded_total" ["side"]
         "Calls that discarded invalid stored state";
@@ -138,11 +138,11 @@ families! {
         "1 while the clock of a shard decides at this node, because the two differ too much or the policy says so";
     WINDOWS_LOST = Counter "tollgate_shard_windows_lost_total" ["side", "shard"]
         "Times that a shard lost counters, so that windows started from zero";
-    REPAIRED_UNITS = Counter "tollgate_shard_replayed_units_total" ["side", "shard"]
+    REPLAYED_UNITS = Counter "tollgate_shard_replayed_units_total" ["side", "shard"]
         "Units that a failover lost and that this node charged again (failover replay)";
-    REPAIRED_LIMITS = Counter "tollgate_shard_replayed_limits_total" ["side", "shard"]
+    REPLAYED_LIMITS = Counter "tollgate_shard_replayed_limits_total" ["side", "shard"]
         "Pairs of limit and subject that those units belong to";
-    REPAIR_ABANDONED = Counter "tollgate_shard_replay_abandoned_limits_total" ["side", "shard"]
+    REPLAY_ABANDONED = Counter "tollgate_shard_replay_abandoned_limits_total" ["side", "shard"]
         "Pairs of limit and subject that could not be replayed in time";
     SHARD_DURATION = Histogram "tollgate_shard_duration_seconds" ["side", "shard"]
         "Time of a call to a shard, with the network and the wait for a batch; an aborted call counts until it was aborted";
@@ -166,31 +166,31 @@ families! {
         "The shard map of this node; always 1";
     MAP_NODES = Gauge "tollgate_shard_map_nodes" ["side", "map"]
         "Active nodes by their shard map: that of this node (current), the one before (previous), or another (other)";
-    MAP_SILENT = Gauge "tollgate_shard_map_unanswered_shards" ["side"]
+    MAP_UNANSWERED = Gauge "tollgate_shard_map_unanswered_shards" ["side"]
         "Shards that did not report which nodes use them";
-    MOVE_PHASE = Gauge "tollgate_rebalance_phase" ["side", "phase"]
+    REBALANCE_PHASE = Gauge "tollgate_rebalance_phase" ["side", "phase"]
         "1 for the current phase of a rebalance: dual_write, cutover or done; missing without a rebalance";
-    MOVE_CARRIED = Counter "tollgate_rebalance_transferred_total" ["side"]
+    REBALANCE_TRANSFERRED = Counter "tollgate_rebalance_transferred_total" ["side"]
         "Counters that this node transferred to their new shards";
-    MOVE_LAGGING = Counter "tollgate_rebalance_missed_writes_total" ["side"]
+    REBALANCE_MISSED_WRITES = Counter "tollgate_rebalance_missed_writes_total" ["side"]
         "Charges that a new shard did not answer during dual_write, and refunds that one of both shards did not answer";
-    MOVE_LEFT_BEHIND = Counter "tollgate_rebalance_transfer_failures_total" ["side"]
+    REBALANCE_TRANSFER_FAILURES = Counter "tollgate_rebalance_transfer_failures_total" ["side"]
         "Calls that found the old shard unreachable, so that the subjects started from zero on the new one";
     ROLLOUT_PERCENT = Gauge "tollgate_rollout_percent" []
         "The percentage of clients that the new store decides";
-    ROLLOUT_CARRIED = Counter "tollgate_rollout_transferred_total" []
+    ROLLOUT_TRANSFERRED = Counter "tollgate_rollout_transferred_total" []
         "Counters that were transferred with their clients from one store to the other";
-    ROLLOUT_LEFT_BEHIND = Counter "tollgate_rollout_transfer_failures_total" []
+    ROLLOUT_TRANSFER_FAILURES = Counter "tollgate_rollout_transfer_failures_total" []
         "Calls that found the other store unreachable, so that the clients started from zero";
-    ROLLOUT_STRANDED = Counter "tollgate_rollout_refund_failures_total" []
+    ROLLOUT_REFUND_FAILURES = Counter "tollgate_rollout_refund_failures_total" []
         "Charges over both stores that could not be refunded, or were refunded on one of them only";
-    COMPARED_PERCENT = Gauge "tollgate_shadow_store_percent" []
+    SHADOW_STORE_PERCENT = Gauge "tollgate_shadow_store_percent" []
         "The percentage of clients that are compared with the shadow store";
-    COMPARED = Counter "tollgate_shadow_store_compared_charges_total" []
+    SHADOW_STORE_COMPARED = Counter "tollgate_shadow_store_compared_charges_total" []
         "Charges that both the store and the shadow store answered";
-    DIFFERENCES = Counter "tollgate_shadow_store_differences_total" ["kind"]
+    SHADOW_STORE_DIFFERENCES = Counter "tollgate_shadow_store_differences_total" ["kind"]
         "Compared charges with a different answer: in the decision, in the remaining units, or in the reset";
-    NOT_COMPARED = Counter "tollgate_shadow_store_missed_total" ["reason"]
+    SHADOW_STORE_MISSED = Counter "tollgate_shadow_store_missed_total" ["reason"]
         "Charges that were not compared: no answer (unanswered), a full queue (skipped), or a refund of unknown size (uncomparable)";
     MEMCACHED_CONNECTED = Gauge "tollgate_memcached_connections" ["side", "server"]
         "Open connections to a memcached server";
@@ -204,11 +204,11 @@ families! {
         "Detected flushes of a server, which lose all items";
     MEMCACHED_TORN = Counter "tollgate_memcached_torn_total" ["side", "server"]
         "Pairs of items of which one was missing too early, so that a window started from zero";
-    MEMCACHED_OUTRUN = Counter "tollgate_memcached_cas_conflicts_total" ["side", "server"]
+    MEMCACHED_CAS_CONFLICTS = Counter "tollgate_memcached_cas_conflicts_total" ["side", "server"]
         "Changes that were tried again because another node changed the item first";
     MEMCACHED_CONTENDED = Counter "tollgate_memcached_contended_total" ["side", "server"]
         "Calls that failed after too many of those conflicts";
-    MEMCACHED_STRANDED = Counter "tollgate_memcached_refund_failures_total" ["side", "server"]
+    MEMCACHED_REFUND_FAILURES = Counter "tollgate_memcached_refund_failures_total" ["side", "server"]
         "Charges of refused or aborted decisions that could not be refunded";
     MEMCACHED_DURATION = Histogram "tollgate_memcached_duration_seconds" ["side", "server"]
         "Time of a call to a server with the network; an aborted call counts until it was aborted";

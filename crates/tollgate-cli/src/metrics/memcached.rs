@@ -4,9 +4,9 @@ use tollgate_backend::{Backend, ServerStatus};
 use tollgate_server::metrics::{Exposition, Family};
 
 use super::families::{
-    MEMCACHED_CONNECTED, MEMCACHED_CONNECTIONS_MAX, MEMCACHED_CONTENDED, MEMCACHED_DURATION,
-    MEMCACHED_EVICTED, MEMCACHED_FLUSHES, MEMCACHED_OUTRUN, MEMCACHED_RESTARTS, MEMCACHED_STRANDED,
-    MEMCACHED_TORN,
+    MEMCACHED_CAS_CONFLICTS, MEMCACHED_CONNECTED, MEMCACHED_CONNECTIONS_MAX, MEMCACHED_CONTENDED,
+    MEMCACHED_DURATION, MEMCACHED_EVICTED, MEMCACHED_FLUSHES, MEMCACHED_REFUND_FAILURES,
+    MEMCACHED_RESTARTS, MEMCACHED_TORN,
 };
 use super::per_store::{PerStore, of_each};
 
@@ -24,9 +24,9 @@ pub(super) fn write(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     family(&MEMCACHED_RESTARTS, |it| it.losses.restarts);
     family(&MEMCACHED_FLUSHES, |it| it.losses.flushes);
     family(&MEMCACHED_TORN, |it| it.torn);
-    family(&MEMCACHED_OUTRUN, |it| it.outrun);
+    family(&MEMCACHED_CAS_CONFLICTS, |it| it.cas_conflicts);
     family(&MEMCACHED_CONTENDED, |it| it.contended);
-    family(&MEMCACHED_STRANDED, |it| it.unrefunded);
+    family(&MEMCACHED_REFUND_FAILURES, |it| it.unrefunded);
     let took = servers.iter().map(|(side, it)| ([*side, &*it.name], it.took));
     page.histogram(&MEMCACHED_DURATION, took);
 }

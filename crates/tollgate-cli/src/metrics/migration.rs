@@ -5,8 +5,8 @@ use tollgate_server::http::Percentage;
 use tollgate_server::metrics::Exposition;
 
 use super::families::{
-    COMPARED, COMPARED_PERCENT, DIFFERENCES, NOT_COMPARED, ROLLOUT_CARRIED, ROLLOUT_LEFT_BEHIND,
-    ROLLOUT_PERCENT, ROLLOUT_STRANDED,
+    ROLLOUT_PERCENT, ROLLOUT_REFUND_FAILURES, ROLLOUT_TRANSFER_FAILURES, ROLLOUT_TRANSFERRED,
+    SHADOW_STORE_COMPARED, SHADOW_STORE_DIFFERENCES, SHADOW_STORE_MISSED, SHADOW_STORE_PERCENT,
 };
 
 const NO_LABEL: [&str; 0] = [];
@@ -22,9 +22,9 @@ pub(super) fn write(page: &mut Exposition, store: &Backend) {
 fn rollout(page: &mut Exposition, moving: &RolloutBackend<Backend>) {
     page.family(&ROLLOUT_PERCENT, [(NO_LABEL, Percentage(moving.percentage().get()))]);
     for (family, value) in [
-        (&ROLLOUT_CARRIED, moving.transferred()),
-        (&ROLLOUT_LEFT_BEHIND, moving.failed_transfers()),
-        (&ROLLOUT_STRANDED, moving.unrefunded()),
+        (&ROLLOUT_TRANSFERRED, moving.transferred()),
+        (&ROLLOUT_TRANSFER_FAILURES, moving.failed_transfers()),
+        (&ROLLOUT_REFUND_FAILURES, moving.unrefunded()),
     ] {
         page.family(family, [(NO_LABEL, value)]);
     }
@@ -32,18 +32,18 @@ fn rollout(page: &mut Exposition, moving: &RolloutBackend<Backend>) {
 
 fn compared(page: &mut Exposition, compared: &ShadowBackend<Backend>) {
     let observed = compared.differences();
-    page.family(&COMPARED_PERCENT, [(NO_LABEL, Percentage(compared.percentage().get()))]);
-    page.family(&COMPARED, [(NO_LABEL, observed.compared)]);
+    page.family(&SHADOW_STORE_PERCENT, [(NO_LABEL, Percentage(compared.percentage().get()))]);
+    page.family(&SHADOW_STORE_COMPARED, [(NO_LABEL, observed.compared)]);
     let kinds = [
         ("decision", observed.decision),
         ("remaining", observed.remaining),
         ("reset", observed.reset),
     ];
-    page.family(&DIFFERENCES, kinds.map(|(kind, count)| ([kind], count)));
+    page.family(&SHADOW_STORE_DIFFERENCES, kinds.map(|(kind, count)| ([kind], count)));
     let missed = [
         ("unanswered", observed.unanswered),
         ("skipped", observed.skipped),
         ("uncomparable", observed.uncomparable),
     ];
-    page.family(&NOT_COMPARED, missed.map(|(reason, count)| ([reason], count)));
+    page.family(&SHADOW_STORE_MISSED, missed.map(|(reason, count)| ([reason], count)));
 }

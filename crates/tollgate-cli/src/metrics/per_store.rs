@@ -5,14 +5,14 @@ use tollgate_backend::Backend;
 /// A value of one store, with the label of that store. See [`Backend::base_stores`].
 pub(super) type PerStore<T> = (&'static str, T);
 
-/// Calls `told` for each store in `leaves`. Returns all results, each with the label of its store.
+/// Calls `samples` for each store in `leaves`. Returns all results, each with the label of its store.
 pub(super) fn of_each<T, I: IntoIterator<Item = T>>(
     leaves: &[PerStore<&Backend>],
-    told: impl Fn(&Backend) -> I,
+    samples: impl Fn(&Backend) -> I,
 ) -> Vec<PerStore<T>> {
     let of_one = |(side, leaf): &PerStore<&Backend>| {
         let side = *side;
-        told(leaf).into_iter().map(move |told| (side, told))
+        samples(leaf).into_iter().map(move |samples| (side, samples))
     };
     leaves.iter().flat_map(of_one).collect()
 }

@@ -11,7 +11,7 @@ use tollgate_server::otlp::ExportCounts;
 use tollgate_server::{CloseReason, ConnectionSlots};
 
 use super::families::{
-    BUILD, CLOSED, CONNECTIONS, CONNECTIONS_MAX, DURATION, POLICY, RELOAD_REFUSED, RELOADED_AT,
+    BUILD, CLOSED, CONNECTIONS, CONNECTIONS_MAX, DURATION, FILE_REJECTED, POLICY, RELOADED_AT,
     RELOADS, SPANS, WRONG_TOKENS,
 };
 use super::proxy::ProxyConnections;
@@ -34,7 +34,7 @@ pub(super) fn policy(page: &mut Exposition, policy: &Revision, reloads: &ReloadS
     page.family(&RELOADS, [(["applied"], reloads.done), (["rejected"], reloads.refused)]);
     let at = reloads.replaced_at.and_then(|at| at.duration_since(UNIX_EPOCH).ok());
     page.family(&RELOADED_AT, at.map(|at| ([""; 0], at.as_secs())));
-    page.family(&RELOAD_REFUSED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
+    page.family(&FILE_REJECTED, [([""; 0], u8::from(reloads.refusal.is_some()))]);
 }
 
 pub(super) fn spans(page: &mut Exposition, exports: ExportCounts) {

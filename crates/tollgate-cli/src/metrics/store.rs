@@ -11,12 +11,13 @@ use tollgate_server::metrics::{Exposition, Family};
 use tollgate_stores::rebalance::Phase;
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DENY_CACHE_HITS, DISCARDED, FALLBACK_DECISIONS,
-    LEASED, LEASED_UNITS, LEASES, LOCAL_UNITS, MAP, MAP_NODES, MAP_SILENT, MEMORY_BYTES,
-    MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED, MEMORY_FULL,
-    MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS, MEMORY_SWEPT, MISSED, MOVE_CARRIED,
-    MOVE_LAGGING, MOVE_LEFT_BEHIND, MOVE_PHASE, REPAIR_ABANDONED, REPAIRED_LIMITS, REPAIRED_UNITS,
-    SHARD_DURATION, SHARD_PRIMARIES, SHARD_UP, UNANSWERED, UNREFUNDED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DEADLINE_MISSES, DENY_CACHE_HITS, DISCARDED,
+    FALLBACK_DECISIONS, LEASED, LEASED_UNITS, LEASES, LOCAL_UNITS, MAP, MAP_NODES, MAP_UNANSWERED,
+    MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED,
+    MEMORY_EXPIRED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS,
+    REBALANCE_MISSED_WRITES, REBALANCE_PHASE, REBALANCE_TRANSFER_FAILURES, REBALANCE_TRANSFERRED,
+    REFUND_FAILURES, REPLAY_ABANDONED, REPLAYED_LIMITS, REPLAYED_UNITS, SHARD_DURATION,
+    SHARD_PRIMARIES, SHARD_UP, UNANSWERED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
@@ -45,7 +46,7 @@ fn memory(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     family(&MEMORY_REFUNDS, |stats| stats.refunds as u64);
     family(&MEMORY_BYTES, |stats| stats.bytes as u64);
     family(&MEMORY_EVICTED, |stats| stats.evicted);
-    family(&MEMORY_SWEPT, |stats| stats.swept);
+    family(&MEMORY_EXPIRED, |stats| stats.swept);
     family(&MEMORY_DISCARDED, |stats| stats.discarded);
     family(&MEMORY_OVERFLOW, |stats| stats.overflow);
     family(&MEMORY_COUNTERS, |stats| stats.overflow_counters as u64);
@@ -73,15 +74,15 @@ fn counts(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     family(&DENY_CACHE_HITS, |counts| counts.deny_cache_hits);
     family(&FALLBACK_DECISIONS, |counts| counts.fallback_decisions);
     family(&UNANSWERED, |counts| counts.unanswered);
-    family(&MISSED, |counts| counts.missed);
-    family(&UNREFUNDED, |counts| counts.unrefunded);
+    family(&DEADLINE_MISSES, |counts| counts.deadline_misses);
+    family(&REFUND_FAILURES, |counts| counts.unrefunded);
     family(&DISCARDED, |counts| counts.discarded);
     family(&LEASED, |counts| counts.leases.decided);
     family(&LEASES, |counts| counts.leases.taken);
     let units = counts.iter().flat_map(|(side, Counts { leases, .. })| {
         [
             ([*side, "taken"], leases.units_taken),
-            ([*side, "returned"], leases.units_given_back),
+            ([*side, "returned"], leases.units_returned),
             ([*side, "lost"], leases.units_lost),
         ]
     });
@@ -119,9 +120,9 @@ fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
         page.family(family, shards.iter().map(|it| (labels(it), value(&it.1))));
     };
     counter(&WINDOWS_LOST, |shard| shard.windows_lost);
-    counter(&REPAIRED_UNITS, |shard| shard.repaired.units);
-    counter(&REPAIRED_LIMITS, |shard| shard.repaired.places);
-    counter(&REPAIR_ABANDONED, |shard| shard.repaired.abandoned);
+    counter(&REPLAYED_UNITS, |shard| shard.replayed.units);
+    counter(&REPLAYED_LIMITS, |shard| shard.replayed.limits);
+    counter(&REPLAY_ABANDONED, |shard| shard.replayed.abandoned);
     page.histogram(&SHARD_DURATION, shards.iter().map(|it| (labels(it), it.1.took)));
 }
 
@@ -130,20 +131,23 @@ fn maps(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     let version =
         |(side, map): &PerStore<MapStatus>| ([(*side).to_owned(), map.version.to_string()], 1);
     page.family(&MAP, maps.iter().map(version));
-    let heard = || maps.iter().filter_map(|(side, map)| Some((*side, map.nodes?)));
-    let nodes = heard().flat_map(|(side, nodes)| {
+    let answered = || maps.iter().filter_map(|(side, map)| Some((*side, map.nodes?)));
+    let nodes = answered().flat_map(|(side, nodes)| {
         let by_map =
-            [("current", nodes.alike), ("previous", nodes.before), ("other", nodes.others)];
+            [("current", nodes.current), ("previous", nodes.before), ("other", nodes.others)];
         by_map.map(|(map, count)| ([side, map], count))
     });
     page.family(&MAP_NODES, nodes);
-    page.family(&MAP_SILENT, heard().map(|(side, nodes)| ([side], nodes.silent)));
+    page.family(&MAP_UNANSWERED, answered().map(|(side, nodes)| ([side], nodes.unanswered)));
     let moves = || maps.iter().filter_map(|(side, map)| Some((*side, map.moving?)));
     let phases = moves().flat_map(|(side, it)| {
         PHASES.map(|phase| ([side, phase_word(phase)], u8::from(phase == it.phase)))
     });
-    page.family(&MOVE_PHASE, phases);
-    page.family(&MOVE_CARRIED, moves().map(|(side, it)| ([side], it.carried)));
-    page.family(&MOVE_LAGGING, moves().map(|(side, it)| ([side], it.diverged)));
-    page.family(&MOVE_LEFT_BEHIND, moves().map(|(side, it)| ([side], it.failed_transfers)));
+    page.family(&REBALANCE_PHASE, phases);
+    page.family(&REBALANCE_TRANSFERRED, moves().map(|(side, it)| ([side], it.transferred)));
+    page.family(&REBALANCE_MISSED_WRITES, moves().map(|(side, it)| ([side], it.diverged)));
+    page.family(
+        &REBALANCE_TRANSFER_FAILURES,
+        moves().map(|(side, it)| ([side], it.failed_transfers)),
+    );
 }

@@ -40,7 +40,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> 
         let in_force = limiter.policy();
         let compare = other.map(|text| -> Result<_, String> {
             // An uploaded policy must not read files of this machine.
-            let loaded = tollgate_policy::parse_beside(&in_force, SENT, text)
+            let loaded = tollgate_policy::parse_relative_to(&in_force, SENT, text)
                 .map_err(|message| message.to_string())?;
             Ok(candidate(SENT, loaded.policy))
         });
@@ -50,7 +50,7 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, sample: Arc<TrafficSample>) -> 
             policy: candidate(in_force.version(), Policy::clone(&in_force)),
             compare: compare.transpose()?,
             top: TOP,
-            watcher: ProgressTarget::Nobody,
+            watcher: ProgressTarget::Hidden,
         };
         let mut report = simulate(plan).map_err(|error| error.to_string())?;
         if let (Some(one_of), Some(report)) = (one_of, report.as_object_mut()) {

@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use tollgate::Limiter;
 use tollgate_backend::{Backend, ListCursor, ListFilter, ListedPage};
-use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
+use tollgate_server::http::{Subjects, SubjectsError, SubjectsPage, SubjectsRequest};
 
 /// Returns the subjects that the store of `limiter` has in clear text.
 pub(crate) fn of(limiter: Arc<Limiter<Backend>>) -> Subjects {
-    Subjects::new(move |asked| {
+    Subjects::new(move |query| {
         let limiter = Arc::clone(&limiter);
-        async move { list(limiter.store(), &asked).await }
+        async move { list(limiter.store(), &query).await }
     })
 }
 
 async fn list(
     store: &Backend,
-    asked: &SubjectsAsked,
+    query: &SubjectsRequest,
 ) -> Result<Option<SubjectsPage>, SubjectsError> {
-    let SubjectsAsked { limit, dimension, prefix, after } = asked;
+    let SubjectsRequest { limit, dimension, prefix, after } = query;
     let at = after.as_deref().map_or_else(|| Ok(ListCursor::default()), str::parse);
     let at = at.map_err(|_| SubjectsError::After)?;
-    let sought = ListFilter { limit, dimension, prefix: prefix.as_bytes() };
-    match store.subjects(sought, at).await {
+    let filter = ListFilter { limit, dimension, prefix: prefix.as_bytes() };
+    match store.subjects(filter, at).await {
         None => Ok(None),
         Some(Err(error)) => Err(SubjectsError::Store(error.to_string())),
         Some(Ok(ListedPage { subjects, next })) => {

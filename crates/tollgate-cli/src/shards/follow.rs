@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{Form, print};
 
 /// The time between two checks.
-const LOOK: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Joins the rebalance as an observer, which makes no decisions and is not counted among the nodes.
 /// Prints each change of the progress until the rebalance is done. An observer that starts later
@@ -40,7 +40,7 @@ pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure
         if moving.phase == Phase::Done {
             return Ok(());
         }
-        tokio::time::sleep(LOOK).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
@@ -50,8 +50,8 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
         (Phase::DualWrite, Some(nodes)) if nodes.before > 0 => {
             format!("waiting for {} on the old map", count(nodes.before, "node"))
         }
-        (Phase::DualWrite, Some(nodes)) if nodes.silent > 0 => {
-            format!("no answer yet from {}", count(nodes.silent as u64, "shard"))
+        (Phase::DualWrite, Some(nodes)) if nodes.unanswered > 0 => {
+            format!("no answer yet from {}", count(nodes.unanswered as u64, "shard"))
         }
         (Phase::DualWrite, Some(_)) => "no node on the old map: about to start".to_owned(),
         (Phase::Cutover, Some(_)) => {
@@ -60,14 +60,14 @@ fn text(status: &MapStatus, moving: &MoveStatus) -> String {
         (Phase::Done, Some(_)) => "remove store.redis.previous".to_owned(),
     };
     let (phase, from, to) = (phase_word(moving.phase), moving.from, status.version);
-    let on_new = count(others_alike(status), "node");
+    let on_new = count(other_current_nodes(status), "node");
     format!("{phase:10}  {from} -> {to}  {on_new} on the new map; {described}\n")
 }
 
 /// Returns the number of nodes that use the new shard map. This process is not counted, because it
 /// makes no decisions.
-fn others_alike(status: &MapStatus) -> u64 {
-    status.nodes.map_or(0, |nodes| nodes.alike.saturating_sub(1))
+fn other_current_nodes(status: &MapStatus) -> u64 {
+    status.nodes.map_or(0, |nodes| nodes.current.saturating_sub(1))
 }
 
 fn count(number: u64, of: &str) -> String {
@@ -81,7 +81,7 @@ fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     value["rebalance"] =
         json!({ "phase": phase_word(moving.phase), "from": moving.from.to_string() });
     if status.nodes.is_some() {
-        value["nodes"]["current"] = others_alike(status).into();
+        value["nodes"]["current"] = other_current_nodes(status).into();
     }
     value
 }
@@ -91,15 +91,15 @@ pub(crate) fn value(status: &MapStatus) -> Value {
     json!({
         "version": status.version.to_string(),
         "nodes": status.nodes.map(|nodes| json!({
-            "current": nodes.alike,
+            "current": nodes.current,
             "previous": nodes.before,
             "other": nodes.others,
-            "unanswered_shards": nodes.silent,
+            "unanswered_shards": nodes.unanswered,
         })),
         "rebalance": status.moving.map(|moving| json!({
             "phase": phase_word(moving.phase),
             "from": moving.from.to_string(),
-            "transferred": moving.carried,
+            "transferred": moving.transferred,
             "transfer_failures": moving.failed_transfers,
             "missed_writes": moving.diverged,
         })),

@@ -72,13 +72,13 @@ pub(crate) fn render(
 
 /// Checks that each of `pairs` names a dimension of the policy, and that no dimension occurs twice.
 fn check(policy: &Policy, pairs: &[Pair]) -> Result<(), String> {
-    for (place, Pair { name, .. }) in pairs.iter().enumerate() {
+    for (index, Pair { name, .. }) in pairs.iter().enumerate() {
         let known: Vec<_> = policy.dimensions().iter().map(|known| &*known.name).collect();
         if !known.contains(&&**name) {
             let known = known.join(", ");
             return Err(format!("the policy has no subject {name:?}; it has {known}"));
         }
-        if pairs[..place].iter().any(|before| before.name == *name) {
+        if pairs[..index].iter().any(|before| before.name == *name) {
             return Err(format!("duplicate {name:?}: a subject has one value for each"));
         }
     }

@@ -49,7 +49,14 @@ fn text(redis: &RedisSettings, shards: &[ShardStatus], version: MapVersion) -> S
             _ => ("-".to_owned(), "removed".to_owned()),
         };
         let topology = settings.map_or("", |settings| topology(&settings.topology));
-        table.add_row([&shard.name, topology, &weight, &share, health(shard), &place(shard)]);
+        table.add_row([
+            &shard.name,
+            topology,
+            &weight,
+            &share,
+            health(shard),
+            &server_names(shard),
+        ]);
     }
     for column in [2, 3] {
         if let Some(column) = table.column_mut(column) {
@@ -106,7 +113,7 @@ fn health(shard: &ShardStatus) -> &'static str {
     if shard.is_served() { "up" } else { "DOWN" }
 }
 
-fn place(shard: &ShardStatus) -> String {
+fn server_names(shard: &ShardStatus) -> String {
     let primary = shard.primary().map(str::to_owned);
     match (primary, &shard.cluster) {
         (Some(at), None) => at,

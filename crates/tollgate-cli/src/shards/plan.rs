@@ -114,7 +114,7 @@ fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
     let mut text = String::from("    previous:\n      shards:\n");
     for shard in &from.shards {
         let stays = find(to, &shard.name).is_some();
-        let mut keys = if stays { Vec::new() } else { place(shard) };
+        let mut keys = if stays { Vec::new() } else { server_addresses(shard) };
         if shard.weight.get() != 1 {
             keys.push(format!("weight: {}", shard.weight));
         }
@@ -129,7 +129,7 @@ fn previous(from: &RedisSettings, to: &RedisSettings) -> String {
 }
 
 /// Returns the servers of a shard as keys and values.
-fn place(shard: &ShardSettings) -> Vec<String> {
+fn server_addresses(shard: &ShardSettings) -> Vec<String> {
     let list = |urls: &[Box<str>]| {
         let urls: Vec<_> = urls.iter().map(|url| url_word(url)).collect();
         format!("[{}]", urls.join(", "))
@@ -157,9 +157,9 @@ fn place(shard: &ShardSettings) -> Vec<String> {
 /// Returns the URL in quotes with its password masked.
 fn url_word(url: &str) -> String {
     let masked = url.split_once("://").and_then(|(scheme, rest)| {
-        let (login, place) = rest.rsplit_once('@')?;
+        let (login, address) = rest.rsplit_once('@')?;
         let (user, _) = login.split_once(':')?;
-        Some(format!("\"{scheme}://{user}:***@{place}\""))
+        Some(format!("\"{scheme}://{user}:***@{address}\""))
     });
     masked.unwrap_or_else(|| format!("\"{url}\""))
 }

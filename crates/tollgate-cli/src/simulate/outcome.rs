@@ -198,7 +198,7 @@ impl Outcome {
 
 impl LimitOutcome {
     /// Returns whether any request was evaluated on the limit, enforced or in shadow mode.
-    pub(crate) fn is_met(&self) -> bool {
+    pub(crate) fn is_evaluated(&self) -> bool {
         self.counts.requests > 0 || self.shadow_refused > 0
     }
 }
@@ -206,17 +206,17 @@ impl LimitOutcome {
 /// Returns whether any request had an unknown cost. A cost is unknown if it depends on data that no
 /// log has, or on durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
-    let is_untold = |meter: &Meter| match meter {
+    let is_unknown = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
         Meter::Time { .. } => tally.durations == 0,
         Meter::Size { .. } => false,
     };
-    let is_met = |limit: &str| {
-        let mut met = tally.limits.iter().filter(|one| one.counts.requests > 0);
-        met.any(|one| one.limit.name() == limit)
+    let is_evaluated = |limit: &str| {
+        let mut evaluated = tally.limits.iter().filter(|one| one.counts.requests > 0);
+        evaluated.any(|one| one.limit.name() == limit)
     };
     let mut metered = policy.rules().iter().flat_map(|rule| &rule.metered);
-    metered.any(|it| is_untold(&it.meter) && is_met(policy.limits()[it.limit].limit.name()))
+    metered.any(|it| is_unknown(&it.meter) && is_evaluated(policy.limits()[it.limit].limit.name()))
 }
 
 fn limit_outcome(tally: &LimitTally) -> LimitOutcome {

@@ -15,7 +15,7 @@ pub(crate) enum ProgressTarget {
     /// Progress is shown on standard error if standard error is a terminal.
     Terminal,
     /// Progress is not shown.
-    Nobody,
+    Hidden,
 }
 
 /// A progress bar on standard error that shows how much of a log has been read. The bar is shown
@@ -32,7 +32,7 @@ impl Progress {
         let target = match watcher {
             // The bar hides itself if standard error is not a terminal.
             ProgressTarget::Terminal => ProgressDrawTarget::stderr_with_hz(10),
-            ProgressTarget::Nobody => ProgressDrawTarget::hidden(),
+            ProgressTarget::Hidden => ProgressDrawTarget::hidden(),
         };
         let bar = ProgressBar::with_draw_target(log.bytes_total(), target);
         let template = match log.bytes_total() {

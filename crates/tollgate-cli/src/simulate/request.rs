@@ -43,7 +43,7 @@ impl Client {
     fn of(entry: &Entry) -> Self {
         match (entry.address(), entry.client()) {
             (Some(address), _) => Self::Address(address),
-            (None, Some(name)) => Self::HostName(made_of(name)),
+            (None, Some(name)) => Self::HostName(pseudo_address(name)),
             (None, None) => Self::Unknown,
         }
     }
@@ -162,7 +162,7 @@ fn text_of(bytes: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
-fn made_of(name: &[u8]) -> IpAddr {
+fn pseudo_address(name: &[u8]) -> IpAddr {
     let mut hasher = DefaultHasher::new();
     name.to_ascii_lowercase().hash(&mut hasher);
     let network = u128::from(hasher.finish() >> 8 | 0xfd << 56);
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn host_names_have_an_address_of_their_own() {
-        let (one, other) = (made_of(b"a.example.com"), made_of(b"b.example.com"));
-        assert_eq!(one, made_of(b"A.example.COM"));
+        let (one, other) = (pseudo_address(b"a.example.com"), pseudo_address(b"b.example.com"));
+        assert_eq!(one, pseudo_address(b"A.example.COM"));
         let network = |address| match address {
             IpAddr::V6(address) => address.to_bits() >> 64,
             IpAddr::V4(_) => panic!("an IPv6 address is made"),

@@ -12,7 +12,7 @@ use tollgate::{DecisionRequest, HashKey, Limiter, Receipt, Revision};
 
 use super::log::Entry;
 use super::request::Request;
-use super::tally::{Judged, RequestOutcome, Tally};
+use super::tally::{EvaluatedRequest, RequestOutcome, Tally};
 
 /// The most permits that are kept at once. If there would be more, the permits that end first are
 /// released early.
@@ -260,8 +260,8 @@ impl<S: ImmediateStore> PolicyRun<S> {
             && let Some(outcome) = self.charge(request, &policy).await?
         {
             let (evaluation, source) = (self.gate.answer.evaluation(), self.gate.answer.source());
-            let judged = Judged { evaluation, source, decision: None };
-            self.tally.record(request, self.plain.charges(), judged, outcome);
+            let evaluated = EvaluatedRequest { evaluation, source, decision: None };
+            self.tally.record(request, self.plain.charges(), evaluated, outcome);
             return Ok(());
         }
         let plan = policy.plan(&facts, self.gate.limiter.key());
@@ -271,7 +271,7 @@ impl<S: ImmediateStore> PolicyRun<S> {
             *refused += u64::from(decision.outcome == RequestOutcome::Refused);
         }
         let SimulatedDecision { decision, outcome } = self.gate.decide(request, plan).await?;
-        self.tally.record(request, &planned, Judged::of(&decision), outcome);
+        self.tally.record(request, &planned, EvaluatedRequest::of(&decision), outcome);
         Ok(())
     }
 

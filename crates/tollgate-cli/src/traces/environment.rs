@@ -123,27 +123,27 @@ impl Environment {
 mod tests {
     use super::*;
 
-    fn said(text: &str) -> Option<String> {
+    fn variable(text: &str) -> Option<String> {
         Some(text.to_owned())
     }
 
     #[test]
     fn the_variable_for_traces_is_taken_as_it_is_and_goes_first() {
-        let base = Environment { endpoint: said("http://a:4318"), ..Environment::default() };
+        let base = Environment { endpoint: variable("http://a:4318"), ..Environment::default() };
         assert_eq!(base.endpoint().unwrap().unwrap().to_string(), "http://a:4318/v1/traces");
-        let both = Environment { traces_endpoint: said("http://b:4318/x"), ..base };
+        let both = Environment { traces_endpoint: variable("http://b:4318/x"), ..base };
         assert_eq!(both.endpoint().unwrap().unwrap().to_string(), "http://b:4318/x");
         assert!(Environment::default().endpoint().unwrap().is_none());
-        let wrong = Environment { endpoint: said("grpc://a:4317"), ..Environment::default() };
-        let told = wrong.endpoint().unwrap_err().to_string();
-        assert!(told.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{told}");
+        let wrong = Environment { endpoint: variable("grpc://a:4317"), ..Environment::default() };
+        let message = wrong.endpoint().unwrap_err().to_string();
+        assert!(message.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{message}");
     }
 
     #[test]
     fn samplers_go_by_their_names_and_shares() {
         let read = |name: &str, argument: Option<&str>| {
             let sampler_argument = argument.map(str::to_owned);
-            Environment { sampler: said(name), sampler_argument, ..Environment::default() }
+            Environment { sampler: variable(name), sampler_argument, ..Environment::default() }
                 .sampler()
         };
         for (name, argument, share, parents) in [
@@ -169,8 +169,9 @@ mod tests {
 
     #[test]
     fn what_else_is_reported_is_read_pair_by_pair() {
-        let resource =
-            |text: &str| Environment { resource: said(text), ..Environment::default() }.resource();
+        let resource = |text: &str| {
+            Environment { resource: variable(text), ..Environment::default() }.resource()
+        };
         let pairs = resource("deployment.environment=prod, service.name=x,host.name=a").unwrap();
         let expected = [("deployment.environment", "prod"), ("host.name", "a")];
         assert_eq!(pairs, expected.map(|(key, value)| (key.to_owned(), value.to_owned())));

@@ -107,7 +107,7 @@ pub(crate) fn request(method: &str, path: &str, token: Option<&str>) -> String {
 }
 
 /// Sends a request on a new connection, and returns the response.
-pub(crate) fn ask(address: &str, method: &str, path: &str, token: Option<&str>) -> Answer {
+pub(crate) fn fetch(address: &str, method: &str, path: &str, token: Option<&str>) -> Answer {
     let mut client = Client::connect(address).unwrap();
     client.send(request(method, path, token)).unwrap();
     client.answer().unwrap()

@@ -86,7 +86,7 @@ impl GrpcClient {
     ///
     /// # Errors
     /// The same errors as [`call`](Self::call).
-    pub(crate) fn ask(&mut self) -> hyper::Result<bool> {
+    pub(crate) fn check(&mut self) -> hyper::Result<bool> {
         match self.call(ASK, None)? {
             Called::Answered { status, message } => {
                 // The overall status is the first field of the message.

@@ -43,10 +43,10 @@ impl Listeners {
              x-forwarded-uri: {target}\r\nx-forwarded-for: {client}\r\n{lines}\r\n"
         );
         listener.send(sub_request).unwrap();
-        let asked = listener.answer().unwrap();
+        let checked = listener.answer().unwrap();
         let admitted = |status: u16| if status < 300 { 200 } else { status };
-        let (proxied, asked) = (admitted(proxied.status), admitted(asked.status));
-        assert_eq!(proxied, asked, "{method} {target} from {client} with {fields:?}");
+        let (proxied, checked) = (admitted(proxied.status), admitted(checked.status));
+        assert_eq!(proxied, checked, "{method} {target} from {client} with {fields:?}");
         proxied
     }
 

@@ -131,7 +131,7 @@ impl Node {
     }
 
     /// Waits for a log line that contains `words`.
-    pub(crate) fn tells(&self, words: &str) -> String {
+    pub(crate) fn wait_for_log(&self, words: &str) -> String {
         loop {
             let line = self.next();
             if line.contains(words) {

@@ -72,14 +72,14 @@ impl Proxy {
 
     /// Waits until the proxy listens, and returns the log line about it.
     pub(crate) fn listens(&mut self) -> String {
-        let line = self.tells("listening on http");
+        let line = self.wait_for_log("listening on http");
         let (_, address) = line.split_once("://").unwrap();
         self.address = address.split(',').next().unwrap().parse().unwrap();
         line
     }
 
     /// Waits until the proxy logs a line that contains `words`, and returns the line.
-    pub(crate) fn tells(&self, words: &str) -> String {
+    pub(crate) fn wait_for_log(&self, words: &str) -> String {
         let response = self.response.lock().unwrap();
         let mut before = String::new();
         loop {

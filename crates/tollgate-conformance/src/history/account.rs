@@ -38,9 +38,9 @@ impl<'h> Account<'h> {
             if matches!(call.outcome, Outcome::NotCarriedOut) {
                 continue;
             }
-            for (place, asked) in call.charges.iter().enumerate() {
-                let key = (asked.limit.name(), &asked.subject);
-                let mut event = Event::new(number, call, place, asked);
+            for (index, charge) in call.charges.iter().enumerate() {
+                let key = (charge.limit.name(), &charge.subject);
+                let mut event = Event::new(number, call, index, charge);
                 event.may_be_held |= allowance.step_by_step && call.charges.len() > 1;
                 events.entry(key).or_default().push(event);
             }
@@ -60,7 +60,7 @@ impl<'h> Account<'h> {
         let holds = holds::all(&events);
         for event in &mut events {
             if let Operation::Settle { id, .. } = event.operation {
-                event.reserved = holds.get(&id).map_or(0, holds::Held::units);
+                event.reserved = holds.get(&id).map_or(0, holds::Reservation::units);
             }
         }
         let limit = events.iter().map(|event| event.limit).max_by_key(|limit| limit.capacity())?;
@@ -70,19 +70,19 @@ impl<'h> Account<'h> {
         for event in &events {
             let epoch = losses.partition_point(|loss| loss.until <= event.issued);
             let between = losses.get(epoch).is_some_and(|loss| event.straddles(loss));
-            match event.told {
+            match event.answer {
                 Some((AnswerSource::Store, ..)) if !between => epochs[epoch].push(*event),
                 Some((AnswerSource::Store, ..)) | None => uncertain.push(*event),
                 // Another source answered. The store may have executed the charge nevertheless, if
                 // the answer of the store was lost.
-                Some((AnswerSource::Fallback, ..)) if event.may_be_unheard => {
-                    uncertain.push(Event { told: None, ..*event });
+                Some((AnswerSource::Fallback, ..)) if event.may_have_run => {
+                    uncertain.push(Event { answer: None, ..*event });
                 }
                 Some((AnswerSource::Fallback, _, reading))
                     if charged_later && event.is_charged_later() =>
                 {
                     let may_count_until = reading.full_reset_at;
-                    uncertain.push(Event { told: None, may_count_until, ..*event });
+                    uncertain.push(Event { answer: None, may_count_until, ..*event });
                 }
                 Some((AnswerSource::Memory | AnswerSource::Fallback, ..)) => {}
             }

@@ -41,14 +41,14 @@ pub(super) struct Event<'h> {
     pub(super) operation: Operation,
     /// The source of the answer, the decision on the call and the reading of the charge. `None` if
     /// no answer arrived.
-    pub(super) told: Option<(AnswerSource, Decision, &'h Reading)>,
+    pub(super) answer: Option<(AnswerSource, Decision, &'h Reading)>,
     /// Whether the units of the event may be charged temporarily, until another charge of the same
     /// call is refused. This happens in two cases: the call has several subjects and the other
     /// charge is on another server, or the node decides the other charge itself from its units of a
     /// leased limit.
     pub(super) may_be_held: bool,
     /// Whether the store may have executed the event although another source answered.
-    pub(super) may_be_unheard: bool,
+    pub(super) may_have_run: bool,
     /// The latest time at which the store may have executed the event. This is the event's own
     /// time, or, if a node charges the store later, the reset that the fallback reported.
     pub(super) may_count_until: Timestamp,
@@ -57,17 +57,17 @@ pub(super) struct Event<'h> {
 }
 
 impl<'h> Event<'h> {
-    /// Creates the event for the charge `asked`, which has the index `place` in the call with the
+    /// Creates the event for the charge `charge`, which has the index `index` in the call with the
     /// index `number`.
     pub(super) fn new(
         number: usize,
         call: &'h Call,
-        place: usize,
-        asked: &'h RecordedCharge,
+        index: usize,
+        charge: &'h RecordedCharge,
     ) -> Self {
         let Call { issued, answered, now, .. } = *call;
-        let told = match &call.outcome {
-            Outcome::Answered(readings) => readings.get(place).and_then(|reading| {
+        let answer = match &call.outcome {
+            Outcome::Answered(readings) => readings.get(index).and_then(|reading| {
                 let source = match readings.source() {
                     DecisionSource::Store => AnswerSource::Store,
                     DecisionSource::DenyCache => AnswerSource::Memory,
@@ -82,12 +82,12 @@ impl<'h> Event<'h> {
             }),
             Outcome::Unknown | Outcome::NotCarriedOut => None,
         };
-        let (limit, operation, spans) = (&asked.limit, asked.operation, spans(call));
+        let (limit, operation, spans) = (&charge.limit, charge.operation, spans(call));
         let is_leased = limit.mode() == LimitMode::Leased;
         let may_be_held = spans || (is_leased && call.charges.len() > 1);
         // If the call went to several servers, one server may have executed its charges without
         // answering, even if another server certainly received nothing.
-        let may_be_unheard = spans || !is_certainly_not_received(call);
+        let may_have_run = spans || !is_certainly_not_received(call);
         let reserved = 0;
         Self {
             call: number,
@@ -96,9 +96,9 @@ impl<'h> Event<'h> {
             now,
             limit,
             operation,
-            told,
+            answer,
             may_be_held,
-            may_be_unheard,
+            may_have_run,
             may_count_until: now,
             reserved,
         }
@@ -107,7 +107,7 @@ impl<'h> Event<'h> {
     /// Returns the reading if it certainly comes from the primary's state. Peeks are excluded,
     /// because a replica may answer a peek.
     pub(super) fn reading(&self) -> Option<&'h Reading> {
-        match (self.operation, self.told) {
+        match (self.operation, self.answer) {
             (Operation::Peek { .. }, _) => None,
             (_, Some((AnswerSource::Store, _, reading))) => Some(reading),
             _ => None,
@@ -118,15 +118,15 @@ impl<'h> Event<'h> {
     /// later.
     pub(super) fn is_charged_later(&self) -> bool {
         let is_admitted =
-            matches!(self.told, Some((AnswerSource::Fallback, Decision::Admitted, _)));
+            matches!(self.answer, Some((AnswerSource::Fallback, Decision::Admitted, _)));
         let is_window = !matches!(self.limit.algorithm(), Algorithm::Concurrency(_));
-        is_admitted && is_window && !self.may_be_unheard
+        is_admitted && is_window && !self.may_have_run
     }
 
     /// Returns the units of a charge that the store admitted.
     pub(super) fn admitted(&self) -> Units {
-        match self.told {
-            Some((AnswerSource::Store, Decision::Admitted, _)) => self.asked(),
+        match self.answer {
+            Some((AnswerSource::Store, Decision::Admitted, _)) => self.requested(),
             _ => 0,
         }
     }
@@ -147,11 +147,11 @@ impl<'h> Event<'h> {
         if let Operation::Settle { .. } = self.operation {
             return self.reading().map_or(0, |reading| Units::from(reading.added));
         }
-        match self.told {
+        match self.answer {
             Some((AnswerSource::Store, Decision::Refused, _))
                 if self.limit.refusals() == Refusals::Counted =>
             {
-                self.asked()
+                self.requested()
             }
             _ => self.admitted(),
         }
@@ -160,8 +160,10 @@ impl<'h> Event<'h> {
     /// Returns the units that may be charged temporarily while the event's call is running, and are
     /// refunded at the end of the call.
     pub(super) fn held(&self) -> Units {
-        match self.told {
-            Some((AnswerSource::Store, Decision::Refused, _)) if self.may_be_held => self.asked(),
+        match self.answer {
+            Some((AnswerSource::Store, Decision::Refused, _)) if self.may_be_held => {
+                self.requested()
+            }
             _ => 0,
         }
     }
@@ -169,16 +171,16 @@ impl<'h> Event<'h> {
     /// Returns the units that may have been admitted. If no answer arrived, these are all units of
     /// the charge.
     pub(super) fn may_be_admitted(&self) -> Units {
-        if self.told.is_none() { self.asked() } else { self.admitted() }
+        if self.answer.is_none() { self.requested() } else { self.admitted() }
     }
 
     /// Returns the units that may have been counted. If no answer arrived, these are all units of
     /// the charge.
     pub(super) fn may_count(&self) -> Units {
         match self.operation {
-            _ if self.told.is_some() => self.counted(),
+            _ if self.answer.is_some() => self.counted(),
             Operation::Settle { cost, .. } => (Units::from(cost.get()) - self.reserved).max(0),
-            _ => self.asked(),
+            _ => self.requested(),
         }
     }
 
@@ -196,7 +198,7 @@ impl<'h> Event<'h> {
     }
 
     /// Returns the units that a charge requests.
-    pub(super) fn asked(&self) -> Units {
+    pub(super) fn requested(&self) -> Units {
         match self.operation {
             Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
                 Units::from(cost.get())
@@ -208,7 +210,7 @@ impl<'h> Event<'h> {
     /// Returns the units that a refund or a settlement returned. If no answer arrived, returns the
     /// largest number of units that the operation can have returned.
     pub(super) fn refunded(&self) -> Units {
-        match (self.operation, self.told) {
+        match (self.operation, self.answer) {
             (Operation::Refund { .. } | Operation::Settle { .. }, Some((_, _, reading))) => {
                 Units::from(reading.refunded)
             }
@@ -269,8 +271,8 @@ fn is_certainly_not_received(call: &Call) -> bool {
 
 /// Returns the decision on a call. A call is admitted if all of its charges fit.
 fn decision(call: &Call, readings: &[Reading]) -> Decision {
-    let refused = |(asked, reading): (&RecordedCharge, &Reading)| {
-        asked.operation.as_charge().is_some() && reading.admission != Admission::Now
+    let refused = |(charge, reading): (&RecordedCharge, &Reading)| {
+        charge.operation.as_charge().is_some() && reading.admission != Admission::Now
     };
     let any = call.charges.iter().zip(readings).any(refused);
     if any { Decision::Refused } else { Decision::Admitted }
@@ -297,7 +299,7 @@ impl fmt::Display for Event<'_> {
             Operation::Extend { .. } => write!(f, ") extend at {now}: "),
             Operation::Settle { cost, .. } => write!(f, ") settle at {} at {now}: ", cost.get()),
         }?;
-        let Some((source, decision, reading)) = self.told else { return f.write_str("unknown") };
+        let Some((source, decision, reading)) = self.answer else { return f.write_str("unknown") };
         match (self.operation, decision) {
             (Operation::Charge { .. }, Decision::Admitted) => f.write_str("admitted, ")?,
             (Operation::Charge { .. }, Decision::Refused) => {

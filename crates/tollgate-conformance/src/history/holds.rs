@@ -11,14 +11,14 @@ use super::event::{Event, Units};
 
 /// One reservation.
 #[derive(Clone, Debug)]
-pub(super) struct Held<'h> {
+pub(super) struct Reservation<'h> {
     /// The call that made the reservation.
-    pub(super) made: Event<'h>,
+    pub(super) reserved_by: Event<'h>,
     /// The window or block in which the reservation was charged. `None` if no answer arrived.
     pub(super) position: Option<ChargePosition>,
     /// The ends that were reported, each with the moment of the answer, in the order of the
     /// requests.
-    told: Vec<(Moment, Timestamp)>,
+    reported_ends: Vec<(Moment, Timestamp)>,
     /// The latest end that the reservation may have, including an end that no answer reported.
     latest: Timestamp,
     /// Whether the reservation was settled or may have been settled.
@@ -26,7 +26,7 @@ pub(super) struct Held<'h> {
 }
 
 /// The reservations of one limit and subject, by the id of the charge that made them.
-pub(super) type Holds<'h> = BTreeMap<ChargeId, Held<'h>>;
+pub(super) type Holds<'h> = BTreeMap<ChargeId, Reservation<'h>>;
 
 /// Returns the reservations among `events`, which are in the order of their requests. If an id is
 /// reserved twice, nothing is certain about its reservation, and the result has the first call.
@@ -36,16 +36,16 @@ pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
         match event.operation {
             Operation::Reserve { id, until, .. } if event.may_be_admitted() > 0 => {
                 let end = event.limit.reservation_terms().end(until, event.now);
-                let held = holds.entry(id).or_insert_with(|| Held::new(event));
-                held.told.push((event.answered, end));
+                let held = holds.entry(id).or_insert_with(|| Reservation::new(event));
+                held.reported_ends.push((event.answered, end));
                 held.latest = held.latest.max(end);
             }
             Operation::Extend { id, until, .. } => {
                 let Some(held) = holds.get_mut(&id) else { continue };
                 let end = event.limit.reservation_terms().end(until, event.now);
-                match event.told {
+                match event.answer {
                     Some((.., reading)) if reading.admission != Admission::Now => {}
-                    Some(_) => held.told.push((event.answered, end)),
+                    Some(_) => held.reported_ends.push((event.answered, end)),
                     None => {}
                 }
                 held.latest = held.latest.max(end);
@@ -53,7 +53,7 @@ pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
             Operation::Settle { id, .. } => {
                 let Some(held) = holds.get_mut(&id) else { continue };
                 held.settled |=
-                    event.told.is_none_or(|(.., told)| told.admission == Admission::Now);
+                    event.answer.is_none_or(|(.., reading)| reading.admission == Admission::Now);
             }
             _ => {}
         }
@@ -61,26 +61,32 @@ pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     holds
 }
 
-impl<'h> Held<'h> {
-    fn new(made: &Event<'h>) -> Self {
-        let position = made.reading().map(|reading| reading.position);
-        Self { made: *made, position, told: Vec::new(), latest: Timestamp::EPOCH, settled: false }
+impl<'h> Reservation<'h> {
+    fn new(reserved_by: &Event<'h>) -> Self {
+        let position = reserved_by.reading().map(|reading| reading.position);
+        Self {
+            reserved_by: *reserved_by,
+            position,
+            reported_ends: Vec::new(),
+            latest: Timestamp::EPOCH,
+            settled: false,
+        }
     }
 
     /// Returns the reserved units, or the requested units if no answer arrived.
     pub(super) fn units(&self) -> Units {
-        self.made.may_be_admitted()
+        self.reserved_by.may_be_admitted()
     }
 
     /// Returns whether the reservation is released when it expires.
     pub(super) fn is_released(&self) -> bool {
-        self.made.limit.reservation_terms().on_expiry == OnExpiry::Release
+        self.reserved_by.limit.reservation_terms().on_expiry == OnExpiry::Release
     }
 
     /// Returns whether the reservation was charged to the window that ends at `resets_at`, and its
     /// units return to that window when the reservation expires.
     pub(super) fn is_released_into(&self, resets_at: Timestamp) -> bool {
-        let limit = self.made.limit;
+        let limit = self.reserved_by.limit;
         let is_there = |position| refundable_until(limit, position) == resets_at;
         self.is_released() && self.position.is_none_or(is_there) && self.first_end() < resets_at
     }
@@ -103,12 +109,12 @@ impl<'h> Held<'h> {
     }
 
     fn first_end(&self) -> Timestamp {
-        self.told.first().map_or(self.latest, |(_, end)| *end)
+        self.reported_ends.first().map_or(self.latest, |(_, end)| *end)
     }
 
     /// Returns the latest end that was reported before `moment`.
     fn end_before(&self, moment: Moment) -> Timestamp {
-        let told = self.told.iter().filter(|(answered, _)| *answered < moment);
-        told.map(|(_, end)| *end).max().unwrap_or_else(|| self.first_end())
+        let reported = self.reported_ends.iter().filter(|(answered, _)| *answered < moment);
+        reported.map(|(_, end)| *end).max().unwrap_or_else(|| self.first_end())
     }
 }

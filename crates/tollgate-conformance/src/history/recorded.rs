@@ -44,8 +44,8 @@ impl<S> Recorded<S> {
 impl<S: Store> Store for Recorded<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let issued = self.recorder.issue(now, charges);
-        let told = self.store.apply(now, charges).await;
-        issued.answered(&told);
-        told
+        let result = self.store.apply(now, charges).await;
+        issued.answered(&result);
+        result
     }
 }

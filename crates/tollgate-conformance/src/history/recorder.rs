@@ -113,8 +113,8 @@ pub struct Issued<'r> {
 
 impl Issued<'_> {
     /// Records the answer. An error means that the outcome of the call is unknown.
-    pub fn answered<E>(self, told: &Result<Readings, E>) {
-        self.ended(match told {
+    pub fn answered<E>(self, result: &Result<Readings, E>) {
+        self.ended(match result {
             Ok(readings) => Outcome::Answered(readings.clone()),
             Err(_) => Outcome::Unknown,
         });

@@ -64,9 +64,9 @@ impl ReservingWorkload {
             let now = Timestamp::from_millis(self.clock.fetch_add(step, Ordering::SeqCst));
             let id = ChargeId(u128::from(caller) << 64 | u128::from(number));
             match random.within(0..=99) {
-                0..=29 => self.take(store, now, id, &mut random).await,
+                0..=29 => self.charge(store, now, id, &mut random).await,
                 30..=59 => open.extend(self.reserve(store, now, id, &mut random).await),
-                _ if open.is_empty() => self.take(store, now, id, &mut random).await,
+                _ if open.is_empty() => self.charge(store, now, id, &mut random).await,
                 60..=69 => {
                     let index = random.within(0..=open.len() as u64 - 1) as usize;
                     let Reserved { id, position, .. } = open[index];
@@ -103,8 +103,8 @@ impl ReservingWorkload {
         }
     }
 
-    async fn take<S: Store>(&self, store: &S, now: Timestamp, id: ChargeId, random: &mut Random) {
-        let (limit, subject) = self.place(random);
+    async fn charge<S: Store>(&self, store: &S, now: Timestamp, id: ChargeId, random: &mut Random) {
+        let (limit, subject) = self.random_subject(random);
         let cost = Cost::up_to(random.within(0..=LARGEST));
         let charge = Charge {
             limit: &self.limits[limit],
@@ -122,13 +122,13 @@ impl ReservingWorkload {
         id: ChargeId,
         random: &mut Random,
     ) -> Option<Reserved> {
-        let (limit, subject) = self.place(random);
+        let (limit, subject) = self.random_subject(random);
         let cost = Cost::up_to(random.within(1..=LARGEST));
         let until = now.after(Millis::new(random.within(1..=LONGEST_HOLD)));
         let operation = Operation::Reserve { cost, id, until };
         let charge = Charge { limit: &self.limits[limit], subject: &subject, operation };
-        let told = store.apply(now, &[charge]).await;
-        match told.as_deref() {
+        let result = store.apply(now, &[charge]).await;
+        match result.as_deref() {
             Ok([reading]) if reading.admission != Admission::Now => None,
             Ok([reading]) => Some(Reserved { id, limit, subject, position: reading.position }),
             // No answer to the reservation arrived. The caller settles the reservation
@@ -148,7 +148,7 @@ impl ReservingWorkload {
         let _ = store.apply(now, &[Charge { limit, subject, operation }]).await;
     }
 
-    fn place(&self, random: &mut Random) -> (usize, Subject) {
+    fn random_subject(&self, random: &mut Random) -> (usize, Subject) {
         let limit = random.within(0..=self.limits.len() as u64 - 1) as usize;
         let number = random.within(0..=self.subjects - 1);
         (limit, Subject::new([("number", Value::Clear(&number.to_be_bytes()))], &PlainHash))

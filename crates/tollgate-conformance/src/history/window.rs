@@ -9,7 +9,7 @@ use super::account::Account;
 use super::call::Moment;
 use super::clocks::Clocks;
 use super::event::{Event, Units};
-use super::holds::Held;
+use super::holds::Reservation;
 
 /// All answers of the store about one window. The reset time identifies the window.
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ pub(super) struct Window<'h> {
     pub(super) uncertain: Vec<Event<'h>>,
     /// The reservations that return their units to this window when they expire, and that may have
     /// expired.
-    pub(super) holds: Vec<Held<'h>>,
+    pub(super) holds: Vec<Reservation<'h>>,
     /// The units of charges that were answered after the window may have been deleted.
     pub(super) late: Units,
 }
@@ -61,7 +61,7 @@ impl<'h> Window<'h> {
             let resets_at = window.resets_at;
             let may_be_here = |event: &&Event<'h>| may_hold(resets_at, event, limit);
             window.uncertain.extend(account.uncertain.iter().filter(may_be_here));
-            let runs_out_here = |held: &&Held<'h>| held.is_released_into(resets_at);
+            let runs_out_here = |held: &&Reservation<'h>| held.is_released_into(resets_at);
             window.holds.extend(account.holds.values().filter(runs_out_here).cloned());
         }
         windows.into_values().collect()
@@ -78,8 +78,8 @@ impl<'h> Window<'h> {
         limit: &FixedWindow,
         is_cut: impl Fn(&Event<'h>) -> bool,
     ) {
-        for place in 1..windows.len() {
-            let (before, after) = windows.split_at_mut(place);
+        for index in 1..windows.len() {
+            let (before, after) = windows.split_at_mut(index);
             let Some(first) = before.last_mut() else { continue };
             if !first.first_reported().is_some_and(&is_cut) {
                 continue;

@@ -81,8 +81,8 @@ impl Workload {
         for number in 0..self.calls {
             let step = if random.chance(20) { random.within(0..=LONGEST_STEP) } else { 0 };
             let now = Timestamp::from_millis(self.clock.fetch_add(step, Ordering::SeqCst));
-            let gives_back = self.refunds == Refunds::Often && random.chance(30);
-            if gives_back && !receipts.is_empty() {
+            let is_refund = self.refunds == Refunds::Often && random.chance(30);
+            if is_refund && !receipts.is_empty() {
                 let index = random.within(0..=receipts.len() as u64 - 1) as usize;
                 self.refund_units(store, now, &receipts[index]).await;
                 if random.chance(70) {
@@ -91,11 +91,11 @@ impl Workload {
                 continue;
             }
             let id = ChargeId(u128::from(caller) << 64 | u128::from(number));
-            receipts.extend(self.take(store, now, id, &mut random).await);
+            receipts.extend(self.charge(store, now, id, &mut random).await);
         }
     }
 
-    async fn take<S: Store>(
+    async fn charge<S: Store>(
         &self,
         store: &S,
         now: Timestamp,
@@ -106,13 +106,13 @@ impl Workload {
         let (first, count) = (random.bits() as usize, 1 + random.bits() as usize % 3);
         let count = count.min(self.limits.len());
         let indexes = (0..count).map(|offset| first.wrapping_add(offset) % self.limits.len());
-        let mut taken: Vec<_> = indexes
+        let mut charged: Vec<_> = indexes
             .map(|limit| {
                 let cost = Cost::new(random.within(0..=LARGEST_COST)).unwrap_or(Cost::ONE);
                 if self.of_a_call == Subjects::Several {
                     subject = random.within(0..=self.subjects - 1);
                 }
-                Taken {
+                Charged {
                     limit,
                     subject: numbered(subject),
                     cost,
@@ -120,47 +120,49 @@ impl Workload {
                 }
             })
             .collect();
-        let ask = |taken: &Taken| Operation::Charge { cost: taken.cost, id };
-        let charges = self.charges(&taken, ask);
-        let told = store.apply(now, &charges).await.ok().filter(|told| {
-            told.len() == charges.len() && told.iter().all(|told| told.admission == Admission::Now)
+        let operation = |charged: &Charged| Operation::Charge { cost: charged.cost, id };
+        let charges = self.charges(&charged, operation);
+        let readings = store.apply(now, &charges).await.ok().filter(|readings| {
+            readings.len() == charges.len()
+                && readings.iter().all(|readings| readings.admission == Admission::Now)
         })?;
-        for (taken, reading) in taken.iter_mut().zip(told.iter()) {
-            taken.position = reading.position;
+        for (charged, reading) in charged.iter_mut().zip(readings.iter()) {
+            charged.position = reading.position;
         }
-        taken.retain(|taken| taken.cost != Cost::PEEK);
-        (!taken.is_empty()).then_some(Receipt { id, taken })
+        charged.retain(|charged| charged.cost != Cost::PEEK);
+        (!charged.is_empty()).then_some(Receipt { id, charged })
     }
 
     async fn refund_units<S: Store>(&self, store: &S, now: Timestamp, receipt: &Receipt) {
-        let Receipt { id, taken } = receipt;
-        let ask = |taken: &Taken| {
-            let (cost, position, deduplication) = (taken.cost, taken.position, Deduplication::ById);
+        let Receipt { id, charged } = receipt;
+        let operation = |charged: &Charged| {
+            let (cost, position, deduplication) =
+                (charged.cost, charged.position, Deduplication::ById);
             Operation::Refund { cost, position, id: *id, deduplication }
         };
         // The recorder contains the error.
-        let _ = store.apply(now, &self.charges(taken, ask)).await;
+        let _ = store.apply(now, &self.charges(charged, operation)).await;
     }
 
     fn charges<'a>(
         &'a self,
-        taken: &'a [Taken],
-        ask: impl Fn(&Taken) -> Operation,
+        charged: &'a [Charged],
+        operation: impl Fn(&Charged) -> Operation,
     ) -> Vec<Charge<'a>> {
-        let charge = |taken: &'a Taken| {
-            let limit = &self.limits[taken.limit];
-            Charge { limit, subject: &taken.subject, operation: ask(taken) }
+        let charge = |charged: &'a Charged| {
+            let limit = &self.limits[charged.limit];
+            Charge { limit, subject: &charged.subject, operation: operation(charged) }
         };
-        taken.iter().map(charge).collect()
+        charged.iter().map(charge).collect()
     }
 }
 
 struct Receipt {
     id: ChargeId,
-    taken: Vec<Taken>,
+    charged: Vec<Charged>,
 }
 
-struct Taken {
+struct Charged {
     limit: usize,
     subject: Subject,
     cost: Cost,

@@ -42,7 +42,7 @@ pub(super) trait Account: Debug + Send {
 #[derive(Clone, Debug)]
 pub(super) struct Charged {
     /// The window, block, bucket or millisecond in which the charge was counted.
-    pub(super) place: u64,
+    pub(super) position: u64,
     pub(super) id: ChargeId,
     /// The units of the charge that were not refunded.
     pub(super) units: u64,
@@ -57,7 +57,7 @@ impl Charged {
     }
 }
 
-/// Returns the units that were charged in the window, block, bucket or millisecond `place`.
-pub(super) fn units_in(charges: &[Charged], place: u64) -> u64 {
-    charges.iter().filter(|charge| charge.place == place).map(|charge| charge.units).sum()
+/// Returns the units that were charged in the window, block, bucket or millisecond `position`.
+pub(super) fn units_in(charges: &[Charged], position: u64) -> u64 {
+    charges.iter().filter(|charge| charge.position == position).map(|charge| charge.units).sum()
 }

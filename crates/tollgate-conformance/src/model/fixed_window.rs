@@ -67,17 +67,17 @@ impl Account for FixedWindow {
             // The list can contain an earlier window with the same end, if another clock opened and
             // closed a window in between. The earlier window is a different window, so its charges
             // are removed.
-            self.charges.retain(|charge| charge.place != end);
+            self.charges.retain(|charge| charge.position != end);
             self.ends.push(end);
         }
         let units = units.min(MAX_EXACT - units_in(&self.charges, end));
-        self.charges.push(Charged { place: end, id, units });
+        self.charges.push(Charged { position: end, id, units });
     }
 
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let Some(end) = self.in_force(now, now) else { return 0 };
         let mut charges = self.charges.iter_mut();
-        let found = charges.find(|charge| charge.id == id && charge.place == end);
+        let found = charges.find(|charge| charge.id == id && charge.position == end);
         found.map_or(0, |charge| charge.refund_units(units))
     }
 

@@ -61,7 +61,7 @@ impl Model {
             | Operation::Reset => true,
             Operation::Extend { .. } | Operation::Settle { .. } => true,
         });
-        charges.iter().map(|charge| self.carry_out(now, charge, admitted)).collect()
+        charges.iter().map(|charge| self.execute(now, charge, admitted)).collect()
     }
 
     /// Returns the time from which on no charge to this limit and subject counts. A store may
@@ -76,23 +76,23 @@ impl Model {
         self.ledgers.entry(key(charge)).or_insert_with(|| Ledger::new(charge.limit))
     }
 
-    fn carry_out(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
+    fn execute(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {
         match charge.operation {
             Operation::Reserve { .. } | Operation::Extend { .. } | Operation::Settle { .. } => {
-                self.carry_out_reservation(now, charge, admitted)
+                self.execute_reservation(now, charge, admitted)
             }
             Operation::Charge { cost, id } if admitted => self.ledger(charge).admit(now, cost, id),
             Operation::Charge { cost, id } => self.ledger(charge).refuse(now, cost, id),
             Operation::Peek { cost } => self.ledger(charge).status(now, cost),
             Operation::Refund { id, deduplication, .. } => {
-                let asked = (key(charge), id);
+                let refund = (key(charge), id);
                 // A refund releases a permit by its id, and the id is deleted with the permit. A
                 // record of the refund is therefore not needed.
                 let may_repeat = deduplication == Deduplication::ById && !has_leases(charge);
-                if may_repeat && self.refunded.contains(&asked) {
+                if may_repeat && self.refunded.contains(&refund) {
                     return self.ledger(charge).status(now, Cost::PEEK);
                 }
-                self.refunded.push(asked);
+                self.refunded.push(refund);
                 self.ledger(charge).refund(now, id)
             }
             Operation::Renew { id } => self.ledger(charge).renew(now, id),
@@ -106,7 +106,7 @@ impl Model {
 }
 
 impl Model {
-    fn carry_out_reservation(
+    fn execute_reservation(
         &mut self,
         now: Timestamp,
         charge: &Charge<'_>,

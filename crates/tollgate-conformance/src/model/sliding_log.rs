@@ -19,7 +19,7 @@ impl SlidingLog {
     }
 
     fn newest(&self) -> Option<u64> {
-        self.charges.iter().map(|charge| charge.place).max()
+        self.charges.iter().map(|charge| charge.position).max()
     }
 
     /// Returns the time of the decision: `at`, or the time of the latest charge if that charge was
@@ -36,11 +36,11 @@ impl SlidingLog {
     /// Without the deletion, the log of a limit that counts refusals would grow without bound.
     fn forget_outweighed(&mut self) {
         let charges = self.charges.clone();
-        let after = |place: u64| {
-            let later = charges.iter().filter(|charge| charge.place > place);
+        let after = |position: u64| {
+            let later = charges.iter().filter(|charge| charge.position > position);
             later.map(|charge| charge.units).sum::<u64>()
         };
-        self.charges.retain(|charge| after(charge.place) < self.quota);
+        self.charges.retain(|charge| after(charge.position) < self.quota);
     }
 }
 
@@ -54,7 +54,7 @@ impl Account for SlidingLog {
             return 0;
         }
         let moment = self.moment(seen, at);
-        let counted = self.charges.iter().filter(|charge| moment - charge.place < self.window);
+        let counted = self.charges.iter().filter(|charge| moment - charge.position < self.window);
         counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
     }
 
@@ -71,12 +71,12 @@ impl Account for SlidingLog {
     }
 
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
-        let place = self.moment(now, now);
+        let position = self.moment(now, now);
         if self.is_impossible(now) {
             self.charges.clear();
         }
-        let units = units.min(MAX_EXACT - units_in(&self.charges, place));
-        self.charges.push(Charged { place, id, units });
+        let units = units.min(MAX_EXACT - units_in(&self.charges, position));
+        self.charges.push(Charged { position, id, units });
         self.forget_outweighed();
     }
 
@@ -85,12 +85,12 @@ impl Account for SlidingLog {
         let window = self.window;
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
         found
-            .filter(|charge| moment - charge.place < window)
+            .filter(|charge| moment - charge.position < window)
             .map_or(0, |charge| charge.refund_units(units))
     }
 
     fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
-        unrefunded.map(|charge| charge.place + self.window).max().unwrap_or(0)
+        unrefunded.map(|charge| charge.position + self.window).max().unwrap_or(0)
     }
 }

@@ -21,7 +21,7 @@ impl SlidingWindow {
     }
 
     fn newest(&self) -> Option<u64> {
-        self.charges.iter().map(|charge| charge.place).max()
+        self.charges.iter().map(|charge| charge.position).max()
     }
 
     /// Returns the number of the current block, which is never older than the latest block with
@@ -35,7 +35,7 @@ impl SlidingWindow {
     }
 
     fn counts(&self, charge: &Charged, head: u64) -> bool {
-        head - charge.place < self.blocks
+        head - charge.position < self.blocks
     }
 
     fn leaves_at(&self, block: u64) -> u64 {
@@ -70,12 +70,12 @@ impl Account for SlidingWindow {
     }
 
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
-        let place = self.head(now, now);
+        let position = self.head(now, now);
         if self.is_impossible(now) {
             self.charges.clear();
         }
-        let units = units.min(MAX_EXACT - units_in(&self.charges, place));
-        self.charges.push(Charged { place, id, units });
+        let units = units.min(MAX_EXACT - units_in(&self.charges, position));
+        self.charges.push(Charged { position, id, units });
     }
 
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
@@ -83,12 +83,12 @@ impl Account for SlidingWindow {
         let blocks = self.blocks;
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
         found
-            .filter(|charge| head - charge.place < blocks)
+            .filter(|charge| head - charge.position < blocks)
             .map_or(0, |charge| charge.refund_units(units))
     }
 
     fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
-        unrefunded.map(|charge| self.leaves_at(charge.place)).max().unwrap_or(0)
+        unrefunded.map(|charge| self.leaves_at(charge.position)).max().unwrap_or(0)
     }
 }

@@ -25,7 +25,7 @@ struct Event {
 
 #[derive(Clone, Debug)]
 enum EventKind {
-    Taken {
+    Charged {
         id: ChargeId,
         shares: u128,
         /// The last time at which the bucket does not overflow, if no event follows this charge.
@@ -75,7 +75,7 @@ impl TokenBucket {
             level = arrive(level, since, event.at);
             since = event.at;
             match event.happened {
-                EventKind::Taken { shares, .. } => level -= shares,
+                EventKind::Charged { shares, .. } => level -= shares,
                 EventKind::Refunded { shares } => level += shares,
             }
         }
@@ -119,9 +119,9 @@ impl Account for TokenBucket {
             self.events.clear();
         }
         let shares = (u128::from(units) * self.window).min(self.level(now, now));
-        self.events.push(Event { at, happened: EventKind::Taken { id, shares, brim_at: 0 } });
+        self.events.push(Event { at, happened: EventKind::Charged { id, shares, brim_at: 0 } });
         let after = self.brim_at(now);
-        if let Some(Event { happened: EventKind::Taken { brim_at, .. }, .. }) =
+        if let Some(Event { happened: EventKind::Charged { brim_at, .. }, .. }) =
             self.events.last_mut()
         {
             *brim_at = after;
@@ -134,14 +134,14 @@ impl Account for TokenBucket {
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let at = self.moment(now, now);
         let taken = self.events.iter().find_map(|event| match event.happened {
-            EventKind::Taken { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
+            EventKind::Charged { id: own, shares, brim_at } if own == id => Some((shares, brim_at)),
             _ => None,
         });
         let Some((taken, brim_at)) = taken else { return 0 };
         let arriving = self.quota * u128::from(brim_at.saturating_sub(at));
         let missing = self.full() - self.level(now, now);
-        let asked = u128::from(units) * self.window;
-        let shares = asked.min(taken).min(arriving).min(missing);
+        let requested = u128::from(units) * self.window;
+        let shares = requested.min(taken).min(arriving).min(missing);
         if shares > 0 {
             self.events.push(Event { at, happened: EventKind::Refunded { shares } });
         }

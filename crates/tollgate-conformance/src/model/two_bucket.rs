@@ -20,7 +20,7 @@ impl TwoBucket {
     }
 
     fn newest(&self) -> Option<u64> {
-        self.charges.iter().map(|charge| charge.place).max()
+        self.charges.iter().map(|charge| charge.position).max()
     }
 
     /// Returns the number of the current bucket, and the time since that bucket began. The current
@@ -67,24 +67,24 @@ impl Account for TwoBucket {
     /// Records a charge. If a refused charge counts, the charge fills its bucket at most to the
     /// quota.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
-        let (place, _) = self.head(now, now);
+        let (position, _) = self.head(now, now);
         if self.is_impossible(now) {
             self.charges.clear();
         }
-        let units = units.min(self.quota - units_in(&self.charges, place));
-        self.charges.push(Charged { place, id, units });
+        let units = units.min(self.quota - units_in(&self.charges, position));
+        self.charges.push(Charged { position, id, units });
     }
 
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
         let (bucket, _) = self.head(now, now);
         let found = self.charges.iter_mut().find(|charge| charge.id == id);
         found
-            .filter(|charge| bucket - charge.place < 2)
+            .filter(|charge| bucket - charge.position < 2)
             .map_or(0, |charge| charge.refund_units(units))
     }
 
     fn expires_at(&self) -> u64 {
         let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
-        unrefunded.map(|charge| (charge.place + 2) * self.window).max().unwrap_or(0)
+        unrefunded.map(|charge| (charge.position + 2) * self.window).max().unwrap_or(0)
     }
 }

@@ -22,11 +22,11 @@ async fn exactly_the_quota<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("quota-{name}"), algorithm);
         for id in 1..=5 {
-            let reading = scene.take(0, 1, id).await;
+            let reading = scene.charge(0, 1, id).await;
             assert_eq!((reading.admission, reading.used), (Admission::Now, id as u64), "{name}");
             assert_eq!(reading.fits_again == Admission::Now, id < 5, "{name}: {reading:?}");
         }
-        let refused = scene.take(0, 1, 6).await;
+        let refused = scene.charge(0, 1, 6).await;
         assert!(matches!(refused.admission, Admission::At(_)), "{name}: {refused:?}");
         assert_eq!(refused.used, 5, "{name}");
     }
@@ -39,16 +39,16 @@ async fn exactly_the_wait<S: Store>(store: &S, prefix: &str) {
         for cost in 1..=3 {
             let case = format!("wait-{name}-{cost}");
             let scene = Scene::new(store, prefix, &case, algorithm);
-            scene.take(100, 1, 1).await;
-            scene.take(350, 2, 2).await;
-            let Admission::At(ready) = scene.take(400, cost, 3).await.admission else {
+            scene.charge(100, 1, 1).await;
+            scene.charge(350, 2, 2).await;
+            let Admission::At(ready) = scene.charge(400, cost, 3).await.admission else {
                 panic!("{case} is refused for a time")
             };
             let wait = ready.as_millis() - START;
-            let early = scene.take(wait - 1, cost, 4).await;
+            let early = scene.charge(wait - 1, cost, 4).await;
             assert_eq!(early.admission, Admission::At(ready), "{case}: one millisecond early");
             assert_eq!(
-                scene.take(wait, cost, 5).await.admission,
+                scene.charge(wait, cost, 5).await.admission,
                 Admission::Now,
                 "{case}: in time"
             );
@@ -63,7 +63,7 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
             let peek = scene.peek(at).await;
             assert_eq!((peek.admission, peek.used), (Admission::Now, 0), "{name}");
         }
-        assert_eq!(scene.take(30, 1, 1).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.charge(30, 1, 1).await.admission, Admission::Now, "{name}");
         let (one, other) = (scene.peek(40).await, scene.peek(40).await);
         assert!(one.admission != Admission::Now && one.used == 1, "{name}: {one:?}");
         assert_eq!(
@@ -77,9 +77,9 @@ async fn peeks_change_nothing<S: Store>(store: &S, prefix: &str) {
 async fn never<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("never-{name}"), algorithm);
-        assert_eq!(scene.take(0, 6, 1).await.admission, Admission::Never, "{name}");
-        assert_eq!(scene.take(0, 5, 2).await.admission, Admission::Now, "{name}");
-        assert_eq!(scene.take(0, (1 << 53) - 1, 3).await.admission, Admission::Never, "{name}");
+        assert_eq!(scene.charge(0, 6, 1).await.admission, Admission::Never, "{name}");
+        assert_eq!(scene.charge(0, 5, 2).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.charge(0, (1 << 53) - 1, 3).await.admission, Admission::Never, "{name}");
     }
 }
 
@@ -93,8 +93,8 @@ async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
                 continue;
             }
             scene.limit = scene.limit.with_refusals(refusals).expect("not in flight");
-            scene.take(0, 1, 1).await;
-            let refused = scene.take(0, 2, 2).await;
+            scene.charge(0, 1, 1).await;
+            let refused = scene.charge(0, 2, 2).await;
             assert!(matches!(refused.admission, Admission::At(_)), "{case}: {refused:?}");
             let peek = scene.peek(0).await;
             match refusals {
@@ -111,12 +111,12 @@ async fn refusals_are_free_or_counted<S: Store>(store: &S, prefix: &str) {
 
 async fn one_reset<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "one-reset", fixed(3, 1_000));
-    let reset = scene.take(7, 1, 1).await.full_reset_at;
+    let reset = scene.charge(7, 1, 1).await.full_reset_at;
     assert_eq!(reset, moment(1_007));
     for (at, id) in [(8, 2), (500, 3), (900, 4), (1_006, 5)] {
-        assert_eq!(scene.take(at, 1, id).await.full_reset_at, reset, "at {at}");
+        assert_eq!(scene.charge(at, 1, id).await.full_reset_at, reset, "at {at}");
     }
-    let next = scene.take(1_007, 1, 6).await;
+    let next = scene.charge(1_007, 1, 6).await;
     assert_eq!((next.used, next.full_reset_at), (1, moment(2_007)));
 }
 
@@ -131,11 +131,11 @@ async fn another_algorithm<S: Store>(store: &S, prefix: &str) {
             }
             let case = format!("{before}-then-{after}");
             let mut scene = Scene::new(store, prefix, &case, old);
-            assert_eq!(scene.take(0, 1, 1).await.used, 1);
+            assert_eq!(scene.charge(0, 1, 1).await.used, 1);
             scene.limit = tollgate_core::Limit::new("suite", new).expect("a name");
-            let reading = scene.take(1, 1, 2).await;
+            let reading = scene.charge(1, 1, 2).await;
             assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "{case}");
-            assert_ne!(scene.take(1, 1, 3).await.admission, Admission::Now, "{case}");
+            assert_ne!(scene.charge(1, 1, 3).await.admission, Admission::Now, "{case}");
         }
     }
 }
@@ -155,12 +155,12 @@ async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
         let mut position = None;
         for (time, used) in [(at, 1), (last, 2), (last, 3)] {
             id += 1;
-            let reading = scene.take(time, 1, id).await;
-            let told = (reading.admission, reading.used, reading.full_reset_at);
-            assert_eq!(told, (Admission::Now, used, window.end), "at {time}");
+            let reading = scene.charge(time, 1, id).await;
+            let actual = (reading.admission, reading.used, reading.full_reset_at);
+            assert_eq!(actual, (Admission::Now, used, window.end), "at {time}");
             position = Some(reading.position);
         }
-        let refused = scene.take(last, 1, id + 1).await;
+        let refused = scene.charge(last, 1, id + 1).await;
         assert_eq!(refused.admission, Admission::At(window.end), "at {last}");
         let peek = scene.peek(last + 1).await;
         let next = UNEVEN_SECONDS.window_at(window.end);
@@ -177,13 +177,13 @@ async fn scheduled_windows<S: Store>(store: &S, prefix: &str) {
 async fn another_schedule<S: Store>(store: &S, prefix: &str) {
     let mut scene = Scene::new(store, prefix, "another-schedule", scheduled(3, UNEVEN_SECONDS));
     let open = UNEVEN_SECONDS.window_at(moment(0));
-    assert_eq!(scene.take(0, 2, 1).await.full_reset_at, open.end);
+    assert_eq!(scene.charge(0, 2, 1).await.full_reset_at, open.end);
     let new = scheduled(3, EARLIER_UNEVEN_SECONDS);
     scene.limit = tollgate_core::Limit::new("suite", new).expect("a name");
     let end = open.end.as_millis() - START;
-    let kept = scene.take(end - 1, 1, 2).await;
+    let kept = scene.charge(end - 1, 1, 2).await;
     assert_eq!((kept.used, kept.full_reset_at), (3, open.end));
-    let next = scene.take(end, 1, 3).await;
+    let next = scene.charge(end, 1, 3).await;
     let expected = EARLIER_UNEVEN_SECONDS.window_at(open.end).end;
     assert_eq!((next.used, next.full_reset_at), (1, expected));
 }

@@ -15,11 +15,11 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
 async fn time_never_runs_backwards<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(2, 1_000) {
         let scene = Scene::new(store, prefix, &format!("back-{name}"), algorithm);
-        scene.take(10_000, 1, 1).await;
-        let behind = scene.take(9_000, 1, 2).await;
+        scene.charge(10_000, 1, 1).await;
+        let behind = scene.charge(9_000, 1, 2).await;
         assert_eq!((behind.admission, behind.used), (Admission::Now, 2), "{name}");
-        assert_ne!(scene.take(8_000, 1, 3).await.admission, Admission::Now, "{name}");
-        assert_ne!(scene.take(10_000, 1, 4).await.admission, Admission::Now, "{name}");
+        assert_ne!(scene.charge(8_000, 1, 3).await.admission, Admission::Now, "{name}");
+        assert_ne!(scene.charge(10_000, 1, 4).await.admission, Admission::Now, "{name}");
     }
 }
 
@@ -27,10 +27,10 @@ async fn an_impossible_future_counts_as_nothing<S: Store>(store: &S, prefix: &st
     for (name, algorithm) in every(1, 1_000) {
         let scene = Scene::new(store, prefix, &format!("future-{name}"), algorithm);
         let future = 1_000 * 3_600_000;
-        scene.take(future, 1, 1).await;
+        scene.charge(future, 1, 1).await;
         let near = future - DEFAULT_SKEW_MAX.get();
         assert_ne!(
-            scene.take(near, 1, 2).await.admission,
+            scene.charge(near, 1, 2).await.admission,
             Admission::Now,
             "{name}: within the skew"
         );
@@ -40,9 +40,9 @@ async fn an_impossible_future_counts_as_nothing<S: Store>(store: &S, prefix: &st
             (Admission::Now, StoredState::Discarded),
             "{name}"
         );
-        let reading = scene.take(0, 1, 3).await;
+        let reading = scene.charge(0, 1, 3).await;
         assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "{name}");
         assert_eq!(reading.found, StoredState::Discarded, "{name}");
-        assert_ne!(scene.take(0, 1, 4).await.admission, Admission::Now, "{name}: counted anew");
+        assert_ne!(scene.charge(0, 1, 4).await.admission, Admission::Now, "{name}: counted anew");
     }
 }

@@ -2,7 +2,7 @@
 
 use tollgate_core::{Admission, Charge, Limit, Store};
 
-use super::scene::{Scene, apply, every, fixed, subject, take};
+use super::scene::{Scene, apply, charge, every, fixed, subject};
 
 pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
     all_or_nothing(store, prefix).await;
@@ -18,7 +18,7 @@ async fn all_or_nothing<S: Store>(store: &S, prefix: &str) {
         let subject = subject(prefix, &format!("all-or-nothing-{name}"));
         let wide = Limit::new("wide", algorithm).expect("a name");
         let narrow = Limit::new("narrow", fixed(1, 60_000)).expect("a name");
-        let charge = |limit, id| Charge { limit, subject: &subject, operation: take(1, id) };
+        let charge = |limit, id| Charge { limit, subject: &subject, operation: charge(1, id) };
         let both = |id| [charge(&wide, id), charge(&narrow, id)];
         let first = apply(store, 0, &both(1)).await;
         assert!(first.all_admitted(), "{name}: {first:?}");
@@ -38,7 +38,7 @@ async fn more_limits_than_fit_inline<S: Store>(store: &S, prefix: &str) {
         .collect();
     let charges: Vec<_> = limits
         .iter()
-        .map(|limit| Charge { limit, subject: &subject, operation: take(1, 1) })
+        .map(|limit| Charge { limit, subject: &subject, operation: charge(1, 1) })
         .collect();
     let admitted = apply(store, 0, &charges).await;
     assert!(admitted.all_admitted() && admitted.iter().all(|reading| reading.used == 1));
@@ -52,11 +52,11 @@ async fn subjects_do_not_meet<S: Store>(store: &S, prefix: &str) {
     for case in ["a", "a\0", "A", "a b", "a,b", "{a}", "a\n", ""] {
         let scene = Scene::new(store, prefix, case, fixed(1, 1_000));
         assert_eq!(
-            scene.take(0, 1, 1).await.admission,
+            scene.charge(0, 1, 1).await.admission,
             Admission::Now,
             "{case:?} was never charged"
         );
-        assert_ne!(scene.take(0, 1, 2).await.admission, Admission::Now, "{case:?} is used up");
+        assert_ne!(scene.charge(0, 1, 2).await.admission, Admission::Now, "{case:?} is used up");
     }
 }
 
@@ -64,7 +64,7 @@ async fn limits_of_one_subject_do_not_meet<S: Store>(store: &S, prefix: &str) {
     let subject = subject(prefix, "limits");
     for name in ["a", "ab", "a.b", "a-b"] {
         let limit = Limit::new(name, fixed(1, 1_000)).expect("a name");
-        let charge = Charge { limit: &limit, subject: &subject, operation: take(1, 1) };
+        let charge = Charge { limit: &limit, subject: &subject, operation: charge(1, 1) };
         assert_eq!(apply(store, 0, &[charge]).await[0].used, 1, "{name} was never charged");
     }
 }

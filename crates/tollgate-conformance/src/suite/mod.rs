@@ -2,12 +2,12 @@
 
 mod algorithms;
 mod clocks;
-mod forgetting;
 mod leases;
-mod looks;
 mod many;
+mod peeks;
 mod refunds;
 mod reservations;
+mod resets;
 mod scene;
 mod transfer;
 
@@ -50,8 +50,8 @@ pub async fn check_charges<S: Store>(store: &S, prefix: &str) {
     algorithms::check(store, prefix).await;
     refunds::check(store, prefix).await;
     leases::check(store, prefix).await;
-    looks::check(store, prefix).await;
-    forgetting::check(store, prefix).await;
+    peeks::check(store, prefix).await;
+    resets::check(store, prefix).await;
     clocks::check(store, prefix).await;
     for seed in seeds(0, TRACES) {
         passes(store, &Trace::random(seed), prefix).await;

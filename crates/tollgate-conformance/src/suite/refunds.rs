@@ -17,13 +17,13 @@ pub(super) async fn check<S: Store>(store: &S, prefix: &str) {
 async fn refunded_once<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("refund-{name}"), algorithm);
-        scene.take(0, 2, 1).await;
-        let position = scene.take(0, 3, 2).await.position;
-        assert_ne!(scene.take(0, 1, 3).await.admission, Admission::Now, "{name}");
+        scene.charge(0, 2, 1).await;
+        let position = scene.charge(0, 3, 2).await.position;
+        assert_ne!(scene.charge(0, 1, 3).await.admission, Admission::Now, "{name}");
         assert_eq!(scene.refund(0, 3, position, 2).await, 3, "{name}");
         assert_eq!(scene.refund(0, 3, position, 2).await, 0, "{name}: asked again");
         assert_eq!(scene.peek(0).await.used, 2, "{name}");
-        assert_eq!(scene.take(0, 3, 4).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.charge(0, 3, 4).await.admission, Admission::Now, "{name}");
         assert_eq!(scene.refund(0, 3, position, 2).await, 0, "{name}: asked a third time");
         assert_eq!(scene.peek(0).await.used, 5, "{name}");
     }
@@ -32,9 +32,13 @@ async fn refunded_once<S: Store>(store: &S, prefix: &str) {
 async fn not_into_a_later_window<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let scene = Scene::new(store, prefix, &format!("late-refund-{name}"), algorithm);
-        let first = scene.take(0, 5, 1).await;
+        let first = scene.charge(0, 5, 1).await;
         let over = first.full_reset_at.as_millis() - START;
-        assert_eq!(scene.take(over, 5, 2).await.admission, Admission::Now, "{name}: a new window");
+        assert_eq!(
+            scene.charge(over, 5, 2).await.admission,
+            Admission::Now,
+            "{name}: a new window"
+        );
         assert_eq!(scene.refund(over, 5, first.position, 1).await, 0, "{name}: its window is over");
         assert_eq!(scene.peek(over).await.used, 5, "{name}");
     }
@@ -43,7 +47,7 @@ async fn not_into_a_later_window<S: Store>(store: &S, prefix: &str) {
 async fn what_was_never_charged<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(5, 1_000) {
         let charged = Scene::new(store, prefix, &format!("charged-{name}"), algorithm);
-        let position = charged.take(0, 5, 1).await.position;
+        let position = charged.charge(0, 5, 1).await.position;
         let other = Scene::new(store, prefix, &format!("uncharged-{name}"), algorithm);
         assert_eq!(other.refund(0, 5, position, 1).await, 0, "{name}: never charged");
         assert_eq!(other.peek(0).await.used, 0, "{name}");
@@ -63,9 +67,9 @@ async fn to_two_places_in_one_call<S: Store>(store: &S, prefix: &str) {
         for deduplication in [Deduplication::Unneeded, Deduplication::ById] {
             let case = format!("two-places-{name}-{deduplication:?}");
             let scene = Scene::new(store, prefix, &case, algorithm);
-            let first = scene.take(0, 2, 1).await.position;
-            scene.take(0, 1, 2).await;
-            let second = scene.take(300, 4, 1).await.position;
+            let first = scene.charge(0, 2, 1).await.position;
+            scene.charge(0, 1, 2).await;
+            let second = scene.charge(300, 4, 1).await.position;
             assert_ne!(first, second, "{case}");
             let refund = |units, position, id| {
                 let cost = Cost::new(units).expect("a few units");

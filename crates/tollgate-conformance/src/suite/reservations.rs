@@ -34,18 +34,18 @@ impl<S: Store> Scene<'_, S> {
     }
 
     async fn reserve(&self, at: u64, units: u64, id: u128) -> tollgate_core::Reading {
-        self.ask(at, reserve(at, units, id, MAX)).await
+        self.apply(at, reserve(at, units, id, MAX)).await
     }
 
     async fn settle(&self, at: u64, id: u128, units: u64) -> tollgate_core::Reading {
         let (id, position, cost) =
             (ChargeId(id), tollgate_core::ChargePosition::default(), Cost::up_to(units));
-        self.ask(at, Operation::Settle { id, position, cost }).await
+        self.apply(at, Operation::Settle { id, position, cost }).await
     }
 
     async fn extend(&self, at: u64, id: u128, millis: u64) -> tollgate_core::Reading {
         let (id, position) = (ChargeId(id), tollgate_core::ChargePosition::default());
-        self.ask(at, Operation::Extend { id, position, until: moment(at + millis) }).await
+        self.apply(at, Operation::Extend { id, position, until: moment(at + millis) }).await
     }
 }
 
@@ -61,7 +61,7 @@ async fn settled_below<S: Store>(store: &S, prefix: &str) {
             "{name}"
         );
         assert_ne!(
-            scene.take(0, 3, 2).await.admission,
+            scene.charge(0, 3, 2).await.admission,
             Admission::Now,
             "{name}: it counts while it is held"
         );
@@ -83,14 +83,14 @@ async fn settled_below<S: Store>(store: &S, prefix: &str) {
             Admission::Never,
             "{name}: nothing to put off"
         );
-        assert_eq!(scene.take(0, 5, 3).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.charge(0, 5, 3).await.admission, Admission::Now, "{name}");
     }
 }
 
 async fn released<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(6) {
         let scene = Scene::new(store, prefix, &format!("released-{name}"), algorithm);
-        let resets_at = scene.take(0, 2, 1).await.full_reset_at;
+        let resets_at = scene.charge(0, 2, 1).await.full_reset_at;
         scene.reserve(0, 8, 2).await;
         let released = scene.settle(0, 2, 0).await;
         assert_eq!((released.refunded, released.used, released.reserved), (8, 2, 0), "{name}");
@@ -104,7 +104,7 @@ async fn run_out<S: Store>(store: &S, prefix: &str) {
     for (name, algorithm) in every(10, 1_000).into_iter().take(5) {
         let scene = Scene::new(store, prefix, &format!("run-out-{name}"), algorithm);
         scene.reserve(0, 10, 1).await;
-        assert_eq!(scene.take(10, 10, 2).await.admission, Admission::At(moment(MAX)), "{name}");
+        assert_eq!(scene.charge(10, 10, 2).await.admission, Admission::At(moment(MAX)), "{name}");
         assert_eq!(scene.peek(MAX - 1).await.reserved, 10, "{name}");
         let over = scene.peek(MAX).await;
         assert_eq!((over.used, over.reserved), (0, 0), "{name}: released by itself");
@@ -113,7 +113,7 @@ async fn run_out<S: Store>(store: &S, prefix: &str) {
             Admission::Never,
             "{name}: nobody holds it"
         );
-        assert_eq!(scene.take(MAX, 10, 3).await.admission, Admission::Now, "{name}");
+        assert_eq!(scene.charge(MAX, 10, 3).await.admission, Admission::Now, "{name}");
     }
 }
 
@@ -121,7 +121,11 @@ async fn run_out_and_charged<S: Store>(store: &S, prefix: &str) {
     let terms = ReservationTerms { on_expiry: OnExpiry::Charge, ..ReservationTerms::default() };
     let scene = Scene::new(store, prefix, "charged", fixed(10, 1_000)).holding(terms);
     scene.reserve(0, 10, 1).await;
-    assert_eq!(scene.take(10, 1, 2).await.admission, Admission::At(moment(1_000)), "it stays used");
+    assert_eq!(
+        scene.charge(10, 1, 2).await.admission,
+        Admission::At(moment(1_000)),
+        "it stays used"
+    );
     let over = scene.peek(MAX).await;
     assert_eq!((over.used, over.reserved), (10, 0));
 }
@@ -129,9 +133,9 @@ async fn run_out_and_charged<S: Store>(store: &S, prefix: &str) {
 async fn extended<S: Store>(store: &S, prefix: &str) {
     let terms = ReservationTerms { max: Millis::new(MAX), ..ReservationTerms::default() };
     let scene = Scene::new(store, prefix, "extended", fixed(10, 100_000)).holding(terms);
-    scene.ask(0, reserve(0, 10, 1, 1_000_000)).await;
+    scene.apply(0, reserve(0, 10, 1, 1_000_000)).await;
     assert_eq!(
-        scene.take(0, 1, 9).await.admission,
+        scene.charge(0, 1, 9).await.admission,
         Admission::At(moment(MAX)),
         "no longer than the limit lets"
     );
@@ -141,7 +145,7 @@ async fn extended<S: Store>(store: &S, prefix: &str) {
         Admission::Now,
         "repeated, and never nearer"
     );
-    assert_eq!(scene.take(300, 1, 9).await.admission, Admission::At(moment(300 + MAX)));
+    assert_eq!(scene.charge(300, 1, 9).await.admission, Admission::At(moment(300 + MAX)));
     assert_eq!(scene.extend(300 + MAX, 1, MAX).await.admission, Admission::Never, "it ran out");
     assert_eq!(scene.peek(300 + MAX).await.used, 0);
 }
@@ -155,7 +159,7 @@ async fn overdrawn<S: Store>(store: &S, prefix: &str) {
         let settled = scene.settle(10, 1, 20).await;
         assert_eq!((settled.admission, settled.added), (Admission::Now, added), "{case}");
         assert_eq!((settled.used, settled.reserved), (8 + added, 0), "{case}");
-        assert_eq!(scene.take(10, 1, 2).await.admission, Admission::At(moment(1_000)), "{case}");
+        assert_eq!(scene.charge(10, 1, 2).await.admission, Admission::At(moment(1_000)), "{case}");
     }
 }
 
@@ -165,7 +169,7 @@ async fn settled_in_a_later_window<S: Store>(store: &S, prefix: &str) {
     let scene = Scene::new(store, prefix, "later", fixed(10, 100));
     scene.reserve(0, 6, 1).await;
     scene.reserve(0, 2, 2).await;
-    scene.take(150, 3, 3).await;
+    scene.charge(150, 3, 3).await;
     let below = scene.settle(150, 1, 1).await;
     assert_eq!((below.admission, below.refunded, below.used), (Admission::Now, 0, 3));
     let above = scene.settle(150, 2, 4).await;
@@ -187,7 +191,7 @@ async fn bounded_in_amount<S: Store>(store: &S, prefix: &str) {
         Admission::At(moment(MAX)),
         "beside what is held"
     );
-    assert_eq!(scene.take(10, 3, 4).await.admission, Admission::Now, "what is not held has room");
+    assert_eq!(scene.charge(10, 3, 4).await.admission, Admission::Now, "what is not held has room");
     scene.settle(10, 2, 3).await;
     assert_eq!(scene.reserve(10, 4, 5).await.admission, Admission::Now);
 }
@@ -196,8 +200,10 @@ async fn all_or_nothing<S: Store>(store: &S, prefix: &str) {
     let subject = subject(prefix, "reserve-all-or-nothing");
     let wide = Limit::new("wide", fixed(10, 60_000)).expect("a name");
     let narrow = Limit::new("narrow", fixed(5, 60_000)).expect("a name");
-    let ask = |limit, ask| tollgate_core::Charge { limit, subject: &subject, operation: ask };
-    let both = |units, id| [&wide, &narrow].map(|limit| ask(limit, reserve(0, units, id, MAX)));
+    let charge_of =
+        |limit, operation| tollgate_core::Charge { limit, subject: &subject, operation };
+    let both =
+        |units, id| [&wide, &narrow].map(|limit| charge_of(limit, reserve(0, units, id, MAX)));
     assert!(apply(store, 0, &both(4, 1)).await.all_admitted());
     let refused = apply(store, 0, &both(4, 2)).await;
     assert_eq!(

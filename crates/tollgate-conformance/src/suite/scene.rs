@@ -28,18 +28,18 @@ impl<'s, S: Store> Scene<'s, S> {
         Self { store, limit, subject: subject(prefix, case) }
     }
 
-    pub(super) async fn ask(&self, at: u64, operation: Operation) -> Reading {
+    pub(super) async fn apply(&self, at: u64, operation: Operation) -> Reading {
         let charge = Charge { limit: &self.limit, subject: &self.subject, operation };
         apply(self.store, at, &[charge]).await[0]
     }
 
     /// Charges `units` at `at` milliseconds after the start, with the id `id`.
-    pub(super) async fn take(&self, at: u64, units: u64, id: u128) -> Reading {
-        self.ask(at, take(units, id)).await
+    pub(super) async fn charge(&self, at: u64, units: u64, id: u128) -> Reading {
+        self.apply(at, charge(units, id)).await
     }
 
     pub(super) async fn peek(&self, at: u64) -> Reading {
-        self.take(at, 0, 0).await
+        self.charge(at, 0, 0).await
     }
 
     pub(super) async fn refund(
@@ -51,11 +51,11 @@ impl<'s, S: Store> Scene<'s, S> {
     ) -> u64 {
         let (cost, id) = (cost(units), ChargeId(id));
         let deduplication = Deduplication::ById;
-        self.ask(at, Operation::Refund { cost, position, id, deduplication }).await.refunded
+        self.apply(at, Operation::Refund { cost, position, id, deduplication }).await.refunded
     }
 
     pub(super) async fn renew(&self, at: u64, id: u128) -> Reading {
-        self.ask(at, Operation::Renew { id: ChargeId(id) }).await
+        self.apply(at, Operation::Renew { id: ChargeId(id) }).await
     }
 }
 
@@ -70,12 +70,12 @@ pub(super) fn moment(at: u64) -> Timestamp {
     Timestamp::from_millis(START + at)
 }
 
-pub(super) fn take(units: u64, id: u128) -> Operation {
+pub(super) fn charge(units: u64, id: u128) -> Operation {
     Operation::Charge { cost: cost(units), id: ChargeId(id) }
 }
 
 /// Returns a peek that tests whether `units` fit.
-pub(super) fn look(units: u64) -> Operation {
+pub(super) fn peek(units: u64) -> Operation {
     Operation::Peek { cost: cost(units) }
 }
 

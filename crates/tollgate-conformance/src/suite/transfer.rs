@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tollgate_core::{Algorithm, Cell, CellKey, CellTransfer, Limit, Subject};
 
-use super::scene::{apply, every, moment, subject, take};
+use super::scene::{apply, charge, every, moment, subject};
 use tollgate_core::{Admission, Charge, Operation, Store};
 
 /// Runs the cases that every store with state transfer must pass, in addition to
@@ -47,7 +47,7 @@ impl Case {
         (reading.admission, reading.used, reading.full_reset_at.as_millis())
     }
 
-    fn place(&self, who: &str) -> CellKey<'_> {
+    fn cell_key(&self, who: &str) -> CellKey<'_> {
         CellKey { limit: &self.limit, subject: &self.subjects[who] }
     }
 
@@ -58,14 +58,14 @@ impl Case {
         who: &str,
         at: u64,
     ) {
-        let places = [self.place(who), self.place("none")];
-        let cells = from.cells(moment(at), &places).await.expect("the store answers");
+        let cell_keys = [self.cell_key(who), self.cell_key("none")];
+        let cells = from.cells(moment(at), &cell_keys).await.expect("the store answers");
         assert_eq!(cells.len(), 2, "{}: one for each place", self.name);
         assert_eq!(cells[1], None, "{}: nobody was charged there", self.name);
-        let found: Vec<(CellKey<'_>, Cell)> = places
+        let found: Vec<(CellKey<'_>, Cell)> = cell_keys
             .into_iter()
             .zip(cells)
-            .filter_map(|(place, cell)| Some((place, cell?)))
+            .filter_map(|(cell_key, cell)| Some((cell_key, cell?)))
             .collect();
         assert_eq!(found.len(), 1, "{}: what is in force is found", self.name);
         to.join(moment(at), &found).await.expect("the store takes it");
@@ -76,12 +76,12 @@ impl Case {
         from: &A,
         to: &B,
     ) {
-        self.operation(from, "moves", 0, take(2, 1)).await;
-        self.operation(from, "moves", 40, take(2, 2)).await;
+        self.operation(from, "moves", 0, charge(2, 1)).await;
+        self.operation(from, "moves", 40, charge(2, 2)).await;
         self.transfer(from, to, "moves", 50).await;
-        let there = self.operation(from, "moves", 50, take(0, 3)).await;
-        assert_eq!(self.operation(to, "moves", 50, take(0, 3)).await, there, "{}", self.name);
-        for operation in [take(2, 4), take(1, 5), take(1, 6)] {
+        let there = self.operation(from, "moves", 50, charge(0, 3)).await;
+        assert_eq!(self.operation(to, "moves", 50, charge(0, 3)).await, there, "{}", self.name);
+        for operation in [charge(2, 4), charge(1, 5), charge(1, 6)] {
             let there = self.operation(from, "moves", 60, operation).await;
             assert_eq!(
                 self.operation(to, "moves", 60, operation).await,
@@ -92,8 +92,8 @@ impl Case {
         }
         // The window of the joined state must end at the original time.
         for at in [900, 1_000, 1_001, 1_040, 2_100] {
-            let there = self.operation(from, "moves", at, take(1, u128::from(at))).await;
-            let here = self.operation(to, "moves", at, take(1, u128::from(at))).await;
+            let there = self.operation(from, "moves", at, charge(1, u128::from(at))).await;
+            let here = self.operation(to, "moves", at, charge(1, u128::from(at))).await;
             assert_eq!(here, there, "{} at {at}", self.name);
         }
     }
@@ -103,12 +103,12 @@ impl Case {
         from: &A,
         to: &B,
     ) {
-        self.operation(from, "twice", 0, take(3, 1)).await;
+        self.operation(from, "twice", 0, charge(3, 1)).await;
         for at in [10, 11] {
             self.transfer(from, to, "twice", at).await;
         }
-        let there = self.operation(from, "twice", 11, take(0, 2)).await;
-        assert_eq!(self.operation(to, "twice", 11, take(0, 2)).await, there, "{}", self.name);
+        let there = self.operation(from, "twice", 11, charge(0, 2)).await;
+        assert_eq!(self.operation(to, "twice", 11, charge(0, 2)).await, there, "{}", self.name);
     }
 
     /// Checks that a subject that was already charged on the receiving store keeps its usage on
@@ -118,11 +118,11 @@ impl Case {
         from: &A,
         to: &B,
     ) {
-        self.operation(from, "both", 0, take(2, 1)).await;
+        self.operation(from, "both", 0, charge(2, 1)).await;
         self.transfer(from, to, "both", 1).await;
-        let (_, used, _) = self.operation(to, "both", 2, take(3, 2)).await;
+        let (_, used, _) = self.operation(to, "both", 2, charge(3, 2)).await;
         self.transfer(from, to, "both", 2).await;
-        let (admission, after, _) = self.operation(to, "both", 2, take(1, 3)).await;
+        let (admission, after, _) = self.operation(to, "both", 2, charge(1, 3)).await;
         assert_ne!(admission, Admission::Now, "{}: used up", self.name);
         assert_eq!((used, after), (5, 5), "{}", self.name);
     }

@@ -3,7 +3,7 @@
 use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
 use super::limits::{random_limit, with_random_hold};
-use super::{Call, Op, Take, Trace};
+use super::{Call, LimitCharge, Op, Trace};
 use crate::random::Random;
 
 /// The number of operations in one trace.
@@ -15,7 +15,7 @@ const SUBJECTS: u64 = 2;
 /// The longest time in milliseconds by which a clock is behind the latest time. Stores accept a
 /// difference of this size.
 const STEP_BACK: u64 = 3_000;
-/// The clock skew of limits on a slow machine. A trace takes less time, even on a slow machine.
+/// The clock skew of limits on a slow machine. A trace charges less time, even on a slow machine.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {
@@ -69,15 +69,16 @@ impl Trace {
     pub fn spanning(seed: u64) -> Self {
         let mut trace = Self::random(seed);
         for op in &mut trace.ops {
-            let (Call::Take(takes) | Call::Look(takes) | Call::Reserve(takes, _)) = &mut op.call
+            let (Call::Charge(charges) | Call::Peek(charges) | Call::Reserve(charges, _)) =
+                &mut op.call
             else {
                 continue;
             };
-            if let [alone] = takes[..] {
-                takes.push(alone);
+            if let [alone] = charges[..] {
+                charges.push(alone);
             }
-            for (place, take) in takes.iter_mut().enumerate() {
-                take.subject = (take.subject + place as u8) % SUBJECTS as u8;
+            for (index, charge) in charges.iter_mut().enumerate() {
+                charge.subject = (charge.subject + index as u8) % SUBJECTS as u8;
             }
         }
         trace
@@ -107,9 +108,9 @@ fn random_call(random: &mut Random, limits: &[tollgate_core::Limit]) -> Call {
         0 => Call::Refund(back, Deduplication::Unneeded),
         1 | 2 => Call::Refund(back, Deduplication::ById),
         3 => Call::Renew(back),
-        4 => Call::Look(random_takes(random, limits)),
-        5 if random.within(0..=3) == 0 => Call::Forget(random_takes(random, limits)[0]),
-        _ => Call::Take(random_takes(random, limits)),
+        4 => Call::Peek(random_charges(random, limits)),
+        5 if random.within(0..=3) == 0 => Call::Reset(random_charges(random, limits)[0]),
+        _ => Call::Charge(random_charges(random, limits)),
     }
 }
 
@@ -119,21 +120,21 @@ fn random_reservation(random: &mut Random, limits: &[tollgate_core::Limit]) -> C
     let back = random.one_of(&[0, 0, 0, 1, 1, 2, 3, 5]);
     let duration = random.one_of(&[0, 1, 2, 10, 60, 100, 1_000, 100_000]);
     match random.within(0..=6) {
-        0..=2 => Call::Reserve(random_takes(random, limits), duration),
+        0..=2 => Call::Reserve(random_charges(random, limits), duration),
         3 => Call::Extend(back, duration),
         _ => Call::Settle(back, random.one_of(&[0, 0, 40, 50, 100, 100, 150, 300])),
     }
 }
 
 /// Returns the parts of a random charge, with at most one part for each limit and subject.
-fn random_takes(random: &mut Random, limits: &[tollgate_core::Limit]) -> Vec<Take> {
+fn random_charges(random: &mut Random, limits: &[tollgate_core::Limit]) -> Vec<LimitCharge> {
     let first = random.within(0..=limits.len() as u64 - 1) as usize;
     let subject = random.within(0..=SUBJECTS - 1) as u8;
     let count = random.within(1..=limits.len() as u64) as usize;
     (0..count)
         .map(|offset| {
             let limit = (first + offset) % limits.len();
-            Take { limit, subject, cost: random_cost(random, limits[limit].capacity()) }
+            LimitCharge { limit, subject, cost: random_cost(random, limits[limit].capacity()) }
         })
         .collect()
 }

@@ -36,9 +36,9 @@ pub struct Op {
 #[derive(Clone, Debug)]
 pub enum Call {
     /// A charge on one or more limits, which is counted on all limits or on none.
-    Take(Vec<Take>),
+    Charge(Vec<LimitCharge>),
     /// Peeks at the limits of a charge, independent of each other.
-    Look(Vec<Take>),
+    Peek(Vec<LimitCharge>),
     /// A refund of an admitted charge. The number selects the charge: 0 is the last admitted
     /// charge, 1 the charge before it.
     Refund(usize, Deduplication),
@@ -47,7 +47,7 @@ pub enum Call {
     Renew(usize),
     /// A reservation on one or more limits, which is counted on all limits or on none. The number
     /// is its duration in milliseconds.
-    Reserve(Vec<Take>, u64),
+    Reserve(Vec<LimitCharge>, u64),
     /// An extension of a reservation. The first number selects the reservation: 0 is the last
     /// reservation, 1 the reservation before it. The second number is the time in milliseconds from
     /// now until the new expiry.
@@ -57,12 +57,12 @@ pub enum Call {
     /// percentage of the reserved units.
     Settle(usize, u64),
     /// A reset of a subject on a limit. The cost is ignored.
-    Forget(Take),
+    Reset(LimitCharge),
 }
 
 /// A part of a charge: the cost on one limit for one subject.
 #[derive(Clone, Copy, Debug)]
-pub struct Take {
+pub struct LimitCharge {
     /// The index of the limit in [`Trace::limits`].
     pub limit: usize,
     /// The number of the subject.

@@ -9,7 +9,7 @@ use tollgate_core::{
 };
 
 use super::receipts::{Receipt, Receipts};
-use super::{Call, Difference, Op, Take, Trace};
+use super::{Call, Difference, LimitCharge, Op, Trace};
 use crate::model::Model;
 use crate::plain_hash::PlainHash;
 
@@ -51,10 +51,10 @@ pub async fn run_trace_by<S: Store>(
     let mut tries = 1;
     loop {
         let begun = elapsed();
-        let told = run_once(store, trace, &format!("{prefix}{tries}")).await;
+        let outcome = run_once(store, trace, &format!("{prefix}{tries}")).await;
         let stalled = elapsed().saturating_sub(begun) >= kept_for;
-        if told.is_ok() || !stalled || tries == TRIES {
-            return told;
+        if outcome.is_ok() || !stalled || tries == TRIES {
+            return outcome;
         }
         tries += 1;
     }
@@ -100,18 +100,18 @@ impl Run<'_> {
         op: &Op,
     ) -> Result<(), Box<Difference>> {
         let id = ChargeId(u128::from(self.trace.seed) << 32 | index as u128);
-        let asks = self.asks(op, id);
-        if asks.is_empty() {
+        let operations = self.operations(op, id);
+        if operations.is_empty() {
             return Ok(());
         }
-        let now = self.settled_moment(op.now, &asks);
+        let now = self.settled_moment(op.now, &operations);
         self.latest = self.latest.max(now);
         let subjects = self.subjects.clone();
-        let charges: Vec<_> = asks
+        let charges: Vec<_> = operations
             .iter()
-            .map(|(take, operation)| Charge {
-                limit: &self.trace.limits[take.limit],
-                subject: &subjects[usize::from(take.subject)],
+            .map(|(charge, operation)| Charge {
+                limit: &self.trace.limits[charge.limit],
+                subject: &subjects[usize::from(charge.subject)],
                 operation: *operation,
             })
             .collect();
@@ -122,55 +122,58 @@ impl Run<'_> {
             Box::new(Difference { seed, op: index, call, now, limit, expected, answered })
         };
         let answered = answered.map_err(|error| difference(None, None, Err(error)))?;
-        for (place, charge) in charges.iter().enumerate() {
-            let (expected, answered) = (expected[place], answered.get(place).copied());
+        for (index, charge) in charges.iter().enumerate() {
+            let (expected, answered) = (expected[index], answered.get(index).copied());
             if answered.is_none_or(|answered| !agree(charge, &expected, &answered)) {
                 let limit = Some(charge.limit.clone());
                 return Err(difference(limit, Some(expected), Ok(answered)));
             }
         }
-        if matches!(op.call, Call::Take(_) | Call::Reserve(..)) && expected.all_admitted() {
-            let takes = asks.iter().zip(answered.iter());
-            let takes = takes.map(|((take, _), reading)| (*take, reading.position)).collect();
-            self.receipts.add(&op.call, Receipt { id, takes, refund: None });
+        if matches!(op.call, Call::Charge(_) | Call::Reserve(..)) && expected.all_admitted() {
+            let charges = operations.iter().zip(answered.iter());
+            let charges =
+                charges.map(|((charge, _), reading)| (*charge, reading.position)).collect();
+            self.receipts.add(&op.call, Receipt { id, charges, refund: None });
         }
         Ok(())
     }
 
-    fn asks(&mut self, op: &Op, id: ChargeId) -> Vec<(Take, Operation)> {
+    fn operations(&mut self, op: &Op, id: ChargeId) -> Vec<(LimitCharge, Operation)> {
         let until = |millis: u64| op.now.after(Millis::new(millis));
         match &op.call {
-            Call::Take(takes) => takes
+            Call::Charge(charges) => charges
                 .iter()
-                .map(|take| (*take, Operation::Charge { cost: take.cost, id }))
+                .map(|charge| (*charge, Operation::Charge { cost: charge.cost, id }))
                 .collect(),
-            Call::Reserve(takes, millis) => {
+            Call::Reserve(charges, millis) => {
                 let until = until(*millis);
-                let reserve =
-                    |take: &Take| (*take, Operation::Reserve { cost: take.cost, id, until });
-                takes.iter().map(reserve).collect()
+                let reserve = |charge: &LimitCharge| {
+                    (*charge, Operation::Reserve { cost: charge.cost, id, until })
+                };
+                charges.iter().map(reserve).collect()
             }
-            Call::Look(takes) => {
-                takes.iter().map(|take| (*take, Operation::Peek { cost: take.cost })).collect()
-            }
+            Call::Peek(charges) => charges
+                .iter()
+                .map(|charge| (*charge, Operation::Peek { cost: charge.cost }))
+                .collect(),
             Call::Refund(back, deduplication) => self.receipts.refunds(*back, *deduplication),
             Call::Extend(back, millis) => self.receipts.extensions(*back, until(*millis)),
             Call::Settle(back, percent) => self.receipts.settlements(*back, *percent),
             Call::Renew(back) => self.receipts.renewals(*back),
-            Call::Forget(take) => {
-                self.receipts.forget(*take);
-                vec![(*take, Operation::Reset)]
+            Call::Reset(charge) => {
+                self.receipts.forget(*charge);
+                vec![(*charge, Operation::Reset)]
             }
         }
     }
 
     /// Returns the time for the next call: `now`, or the latest time of the trace. The latest time
     /// is used if a store may have deleted state by that time that would still count at `now`.
-    fn settled_moment(&self, now: Timestamp, asks: &[(Take, Operation)]) -> Timestamp {
+    fn settled_moment(&self, now: Timestamp, operations: &[(LimitCharge, Operation)]) -> Timestamp {
         let between = |expires_at: Timestamp| now < expires_at && expires_at <= self.latest;
-        let may_be_forgotten = asks.iter().any(|(take, operation)| {
-            let limit = &self.trace.limits[take.limit];
-            let subject = &self.subjects[usize::from(take.subject)];
+        let may_be_forgotten = operations.iter().any(|(charge, operation)| {
+            let limit = &self.trace.limits[charge.limit];
+            let subject = &self.subjects[usize::from(charge.subject)];
             let refund_over = match operation {
                 Operation::Refund { position, .. } => between(refundable_until(limit, *position)),
                 _ => false,

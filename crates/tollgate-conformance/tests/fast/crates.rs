@@ -20,9 +20,10 @@ fn cargo(arguments: &[&str]) -> String {
 
 /// Returns the manifest data of each crate.
 fn packages() -> Vec<Value> {
-    let told = cargo(&["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
-    let told: Value = serde_json::from_str(&told).expect("JSON");
-    told["packages"].as_array().expect("packages").clone()
+    let metadata =
+        cargo(&["metadata", "--no-deps", "--offline", "--locked", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).expect("JSON");
+    metadata["packages"].as_array().expect("packages").clone()
 }
 
 /// Returns the dependencies of `package`: the name of each dependency, and whether it is a normal,
@@ -52,13 +53,13 @@ fn the_table_of_crates_says_what_each_depends_on() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
     let (_, table) = page.split_once("| crate | uses |\n").expect("the table of crates");
     let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
-    let told: BTreeMap<_, _> = rows
+    let metadata: BTreeMap<_, _> = rows
         .map(|row| {
             let mut names = row.split('`').skip(1).step_by(2).map(str::to_owned);
             (names.next().expect("a crate"), names.collect())
         })
         .collect();
-    assert_eq!(told, own(&["normal"]), "ARCHITECTURE.md (left) and the manifests (right)");
+    assert_eq!(metadata, own(&["normal"]), "ARCHITECTURE.md (left) and the manifests (right)");
 }
 
 #[test]

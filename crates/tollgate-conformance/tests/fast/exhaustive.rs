@@ -175,7 +175,7 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
         if let (Operation::Reserve { id, .. }, Admission::Now) = (operation, reading.admission) {
             reserved = Some((reading.position, id));
         }
-        let told = |of: &Reading| {
+        let comparable = |of: &Reading| {
             (
                 of.admission,
                 of.fits_again,
@@ -187,7 +187,7 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
             )
         };
         let history: Vec<_> = acts.clone().take(step + 1).collect();
-        assert_eq!(told(&reading), told(&expected), "{limit:?} after {history:?}");
+        assert_eq!(comparable(&reading), comparable(&expected), "{limit:?} after {history:?}");
         assert!(!operation.is_read_only() || cell == before, "{limit:?} changed by {history:?}");
     }
 }

@@ -66,9 +66,9 @@ fn no_import_points_up_to_the_root_of_a_crate() {
     let mut upward = Vec::new();
     for (name, folder) in crates() {
         let modules = Modules::read(&folder.join("src"));
-        let told =
+        let describe =
             |(module, path): (Name, String)| format!("{name}::{}: {path}", module.join("::"));
-        upward.extend(modules.upward().into_iter().map(told));
+        upward.extend(modules.upward().into_iter().map(describe));
     }
     assert!(upward.is_empty(), "imports from the root of the own crate: {upward:#?}");
 }

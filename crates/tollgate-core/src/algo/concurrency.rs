@@ -185,7 +185,7 @@ impl CellStep for Concurrency {
 
     /// Adds a permit with `id`. Adds none if a permit with this id exists, because the charge is
     /// then a repetition of the charge that granted the permit.
-    fn take(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, id: ChargeId, at: StepTime) -> State {
         let mut state = state.unwrap_or_default();
         let at = self.moment(&state.permits, at);
         self.prune(&mut state, at);

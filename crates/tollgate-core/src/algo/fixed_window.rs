@@ -210,7 +210,7 @@ impl CellStep for FixedWindow {
     }
 
     #[inline(always)]
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (window, _) = self.current(state.as_ref(), at);
         with(&window, cost)
     }
@@ -258,7 +258,7 @@ impl CellStep for FixedWindow {
 
 impl PlainStep for FixedWindow {
     #[inline(always)]
-    fn take_if_fits(
+    fn charge_if_fits(
         &self,
         state: &State,
         cost: Cost,

@@ -56,7 +56,7 @@ pub(crate) trait CellStep {
 
     /// Returns the next state, in which `cost` is counted. The method is called for a charge that
     /// fits, and for a refused charge if the limit counts refusals.
-    fn take(
+    fn charge(
         &self,
         state: Option<Self::State>,
         cost: Cost,
@@ -64,7 +64,7 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Returns the reading after [`take`](CellStep::take) counted `cost`. `before` is the reading
+    /// Returns the reading after [`charge`](CellStep::charge) counted `cost`. `before` is the reading
     /// from before the charge, and `state` is the state after the charge. The returned reading
     /// equals that of [`read`](CellStep::read) for the same `state`.
     #[inline(always)]
@@ -104,13 +104,13 @@ pub(crate) trait CellStep {
 /// An algorithm whose state is a few numbers.
 pub(crate) trait PlainStep: CellStep<State: Copy> {
     /// Counts `cost` if it fits, and returns the next state and the reading after the charge. Both
-    /// equal the results of [`read`](CellStep::read), [`take`](CellStep::take) and a second
+    /// equal the results of [`read`](CellStep::read), [`charge`](CellStep::charge) and a second
     /// [`read`](CellStep::read). This method is faster, because it advances the state to the
     /// present time only once.
     ///
     /// # Errors
     /// If `cost` does not fit, returns the reading, and counts nothing.
-    fn take_if_fits(
+    fn charge_if_fits(
         &self,
         state: &Self::State,
         cost: Cost,
@@ -118,19 +118,19 @@ pub(crate) trait PlainStep: CellStep<State: Copy> {
     ) -> Result<(Self::State, Reading), Reading>;
 }
 
-/// Merges two lists into one list that is sorted by key. The function `place` returns the key of an
+/// Merges two lists into one list that is sorted by key. The function `position` returns the key of an
 /// entry, and both lists must be sorted by it. Two entries with the same key become one entry,
 /// which the function `join` returns.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],
     other: &[T],
-    place: impl Fn(&T) -> P,
+    position: impl Fn(&T) -> P,
     join: impl Fn(T, T) -> T,
 ) -> Vec<T> {
     let mut joined = [one, other].concat();
-    joined.sort_by_key(&place);
+    joined.sort_by_key(&position);
     joined.dedup_by(|next, kept| {
-        let is_same = place(next) == place(kept);
+        let is_same = position(next) == position(kept);
         if is_same {
             *kept = join(*kept, *next);
         }

@@ -118,7 +118,7 @@ impl CellStep for SlidingLog {
     /// Adds the charge to the log, and removes the oldest entries that no decision needs. Counted
     /// refusals could otherwise grow the log without bound. An entry is not needed as soon as the
     /// newer entries alone fill the quota.
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (entries, now, _) = self.current(state.as_ref(), at);
         let counted = entries.len();
         let mut entries = state.map(|state| state.entries).unwrap_or_default();

@@ -191,7 +191,7 @@ impl CellStep for SlidingWindow {
         }
     }
 
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (blocks, head, _) = self.current(state.as_ref(), at);
         let counted = blocks.len();
         let mut blocks = state.map(|state| state.blocks).unwrap_or_default();

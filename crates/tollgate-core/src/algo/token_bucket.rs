@@ -161,7 +161,7 @@ impl CellStep for TokenBucket {
     /// Takes the tokens of `cost` out of the bucket. A refused charge that the limit counts takes
     /// at most the tokens that are left, so the level is never below zero.
     #[inline(always)]
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _) = self.current(state.as_ref(), at);
         self.without(&state, cost)
     }
@@ -218,7 +218,7 @@ impl CellStep for TokenBucket {
 
 impl PlainStep for TokenBucket {
     #[inline(always)]
-    fn take_if_fits(
+    fn charge_if_fits(
         &self,
         state: &State,
         cost: Cost,

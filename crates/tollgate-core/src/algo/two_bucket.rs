@@ -153,7 +153,7 @@ impl CellStep for TwoBucket {
     /// Counts `cost` in the current bucket. Counted refusals fill the bucket at most to the quota.
     /// The estimate therefore stays exact in 53 bits, and a client that keeps retrying stays
     /// refused.
-    fn take(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
+    fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _, _) = self.current(state.as_ref(), at);
         State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }
     }

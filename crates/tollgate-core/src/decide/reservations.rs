@@ -150,48 +150,49 @@ pub(super) fn assess_reservation(
 
 /// Charges `limit` without a reservation, if `admits` returns true for the admission of the charge.
 /// The existing reservations stay in the cell.
-pub(super) fn take(
+pub(super) fn charge_reserved(
     reserved: Box<ReservedCell>,
     limit: &Limit,
-    take: ChargeStep,
+    charge_step: ChargeStep,
     admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
-    let before = reserved.assess(limit, take.cost, take.at.now);
+    let before = reserved.assess(limit, charge_step.cost, charge_step.at.now);
     let admitted = admits(before.admission);
-    if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
+    if charge_step.cost == Cost::PEEK || !(admitted || charge_step.refusals == Refusals::Counted) {
         return (before, Some(Cell::Reserved(reserved)));
     }
     // State from too far in the future is treated as missing, together with its reservations.
     if before.found == StoredState::Discarded {
-        return charge_state(Some(reserved.cell), limit, take, |_| admitted);
+        return charge_state(Some(reserved.cell), limit, charge_step, |_| admitted);
     }
-    let ReservedCell { cell, reservations } = reserved.as_of(limit, take.at.now).into_owned();
-    let (_, Some(cell)) = charge_state(Some(cell), limit, take, |_| admitted) else {
+    let ReservedCell { cell, reservations } =
+        reserved.as_of(limit, charge_step.at.now).into_owned();
+    let (_, Some(cell)) = charge_state(Some(cell), limit, charge_step, |_| admitted) else {
         return (before, Some(Cell::Reserved(reserved)));
     };
     let cell = ReservedCell { cell, reservations }.into_cell();
-    let after = assess(Some(&cell), limit, take.cost, take.at.now);
+    let after = assess(Some(&cell), limit, charge_step.cost, charge_step.at.now);
     let fits = admitted || before.admission == Admission::Now;
     let admission = if fits { Admission::Now } else { after.admission };
     (Reading { admission, found: before.found, ..after }, Some(cell))
 }
 
-/// Charges `limit` as [`take`] does, and adds a reservation of the charged units that expires at
+/// Charges `limit` as [`charge_reserved`] does, and adds a reservation of the charged units that expires at
 /// `until`, or earlier if the reservation terms require it. A charge that is not admitted adds no
 /// reservation.
 pub(super) fn reserve(
     cell: Option<Cell>,
     limit: &Limit,
-    (take, until): (ChargeStep, Timestamp),
+    (charge_step, until): (ChargeStep, Timestamp),
     admits: impl FnOnce(Admission) -> bool,
 ) -> (Reading, Option<Cell>) {
-    let (cost, now) = (take.cost, take.at.now);
+    let (cost, now) = (charge_step.cost, charge_step.at.now);
     let before = assess_reservation(cell.as_ref(), limit, cost, now);
     let admitted = admits(before.admission);
-    if take.cost == Cost::PEEK || !(admitted || take.refusals == Refusals::Counted) {
+    if charge_step.cost == Cost::PEEK || !(admitted || charge_step.refusals == Refusals::Counted) {
         return (before, cell);
     }
-    let (taken, next) = charge(cell, limit, take, |_| admitted);
+    let (charged, next) = charge(cell, limit, charge_step, |_| admitted);
     let next = match next {
         Some(cell) if admitted => {
             let mut reserved = match cell {
@@ -199,9 +200,9 @@ pub(super) fn reserve(
                 cell => ReservedCell { cell, reservations: Vec::new() },
             };
             reserved.insert(Reservation {
-                id: take.id,
+                id: charge_step.id,
                 units: cost.get(),
-                position: taken.position,
+                position: charged.position,
                 until: limit.reservation_terms().end(until, now),
                 on_expiry: limit.reservation_terms().on_expiry,
             });
@@ -281,8 +282,9 @@ pub(super) fn settle(
     } else {
         let most = limit.capacity().saturating_add(limit.reservation_terms().overdraft);
         added = (units - reservation.units).min(most.saturating_sub(before.used));
-        let take = ChargeStep::new(limit, Cost::up_to(added), id, now);
-        next = charge_state(Some(next), limit, take, admit_always).1.unwrap_or(reserved.cell);
+        let charge_step = ChargeStep::new(limit, Cost::up_to(added), id, now);
+        next =
+            charge_state(Some(next), limit, charge_step, admit_always).1.unwrap_or(reserved.cell);
     }
     reserved.cell = next;
     let cell = reserved.into_cell();

@@ -172,14 +172,14 @@ impl Forwarding {
             return Some(nearest);
         }
         let hops = self.hops.unwrap_or(MAX_HOPS).min(MAX_HOPS);
-        let mut told = ForwardedHops::new(attributes.headers, self.header);
+        let mut forwarded = ForwardedHops::new(attributes.headers, self.header);
         for _ in 0..hops {
             if !self.trusted.iter().any(|network| network.contains(nearest)) {
                 break;
             }
             // An invalid address ends the search. The result is then the last address before it,
             // which belongs to a trusted proxy.
-            let Some(address) = told.next_from_the_right() else { break };
+            let Some(address) = forwarded.next_from_the_right() else { break };
             nearest = address;
         }
         Some(nearest)

@@ -20,14 +20,14 @@ pub(super) enum Scope {
 /// Whether a request meets a condition. The variants are ordered: if all of several conditions must
 /// be met, the result is the minimum of their results, and if any of them is enough, the maximum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Met {
+enum Truth {
     No,
     /// It is not known: some requests of the client can meet the condition, and others can fail it.
     Maybe,
     Yes,
 }
 
-impl Met {
+impl Truth {
     const fn negated(self) -> Self {
         match self {
             Self::No => Self::Yes,
@@ -54,10 +54,10 @@ impl Policy {
             self.check_when(conditions, attributes, matched)?;
         }
         let met = |one: &RequestMatch| self.evaluate(one, attributes, matched, scope);
-        if !conditions.any.is_empty() && conditions.any.iter().all(|one| met(one) == Met::No) {
+        if !conditions.any.is_empty() && conditions.any.iter().all(|one| met(one) == Truth::No) {
             return Err(Mismatch::Any);
         }
-        match conditions.not.iter().position(|one| met(one) == Met::Yes) {
+        match conditions.not.iter().position(|one| met(one) == Truth::Yes) {
             Some(index) => Err(Mismatch::Not(index)),
             None => Ok(()),
         }
@@ -113,24 +113,24 @@ impl Policy {
         attributes: &RequestAttributes<'_>,
         matched: &Matched<'_>,
         scope: Scope,
-    ) -> Met {
+    ) -> Truth {
         let operation = match scope {
-            Scope::Caller if conditions.is_about_operation() => Met::Maybe,
-            Scope::Caller => Met::Yes,
+            Scope::Caller if conditions.is_about_operation() => Truth::Maybe,
+            Scope::Caller => Truth::Yes,
             Scope::Request => {
                 let fits = conditions.pattern(matched.path).is_some()
                     && conditions.matches_method(attributes.method)
                     && conditions.check_query(attributes).is_ok()
                     && self.check_when(conditions, attributes, matched).is_ok();
-                if fits { Met::Yes } else { Met::No }
+                if fits { Truth::Yes } else { Truth::No }
             }
         };
-        if operation == Met::No || self.check_flat(conditions, attributes, matched).is_err() {
-            return Met::No;
+        if operation == Truth::No || self.check_flat(conditions, attributes, matched).is_err() {
+            return Truth::No;
         }
         let met = |one: &RequestMatch| self.evaluate(one, attributes, matched, scope);
-        let any = conditions.any.iter().map(met).max().unwrap_or(Met::Yes);
-        let not = conditions.not.iter().map(|one| met(one).negated()).min().unwrap_or(Met::Yes);
+        let any = conditions.any.iter().map(met).max().unwrap_or(Truth::Yes);
+        let not = conditions.not.iter().map(|one| met(one).negated()).min().unwrap_or(Truth::Yes);
         operation.min(any).min(not)
     }
 }

@@ -128,11 +128,11 @@ impl RequestMatch {
 
     /// Returns whether the conditions are valid: all indices of dimensions are below `dimensions`,
     /// and the nesting is not deeper than [`MAX_CONDITION_DEPTH`].
-    pub(super) fn is_whole(&self, dimensions: usize, depth: usize) -> bool {
+    pub(super) fn is_complete(&self, dimensions: usize, depth: usize) -> bool {
         depth <= MAX_CONDITION_DEPTH
             && self.has.iter().chain(&self.lacks).all(|index| *index < dimensions)
             && self.when.iter().all(|one| refers_below(&one.condition, dimensions))
-            && self.nested().all(|nested| nested.is_whole(dimensions, depth + 1))
+            && self.nested().all(|nested| nested.is_complete(dimensions, depth + 1))
     }
 
     /// Changes the path patterns to ignore the difference between upper and lower case.

@@ -141,8 +141,8 @@ impl MeteredLimit {
     /// reservation cannot be settled. If the request does not specify an amount, `otherwise` is
     /// reserved.
     pub(super) fn estimate(&self, attributes: &RequestAttributes<'_>, otherwise: Cost) -> Estimate {
-        let said = self.reserve.as_ref().and_then(|reserve| reserve.said(attributes));
-        self.estimate_of(said.unwrap_or(otherwise))
+        let amount = self.reserve.as_ref().and_then(|reserve| reserve.amount(attributes));
+        self.estimate_of(amount.unwrap_or(otherwise))
     }
 
     fn estimate_of(&self, reserved: Cost) -> Estimate {
@@ -152,8 +152,8 @@ impl MeteredLimit {
 }
 
 impl ReservationAmount {
-    fn said(&self, attributes: &RequestAttributes<'_>) -> Option<Cost> {
-        let said = match &self.source {
+    fn amount(&self, attributes: &RequestAttributes<'_>) -> Option<Cost> {
+        let amount = match &self.source {
             ReservationSource::Header { field } => {
                 whole_number(attributes.headers.value(field, 0)?)?
             }
@@ -161,8 +161,8 @@ impl ReservationAmount {
                 whole_number(attributes.headers.in_body(pointer)?.as_bytes())?
             }
         };
-        let said = self.at_least.map_or(said, |at_least| said.max(at_least));
-        Some(self.at_most.map_or(said, |at_most| said.min(at_most)))
+        let amount = self.at_least.map_or(amount, |at_least| amount.max(at_least));
+        Some(self.at_most.map_or(amount, |at_most| amount.min(at_most)))
     }
 }
 

@@ -129,7 +129,7 @@ impl Policy {
             let uses = |limit: usize| rule.limits.iter().any(|used| used.limit == limit);
             rule.limits.iter().all(|used| used.limit < limits.len())
                 && rule.metered.iter().all(|metered| uses(metered.limit))
-                && rule.matches.is_whole(dimensions.len(), 0)
+                && rule.matches.is_complete(dimensions.len(), 0)
         });
         let (forwarding, answers) = (Forwarding::default(), ResponseSettings::default());
         let policy = (limits_are_whole && rules_are_whole).then_some(Self {
@@ -184,9 +184,10 @@ impl Policy {
     pub fn with_descriptors(mut self, mut domains: Vec<Domain>) -> Option<Self> {
         domains.sort_by(|one, other| one.name.cmp(&other.name));
         let is_twice = domains.windows(2).any(|two| two[0].name == two[1].name);
-        let are_whole = domains.iter().all(|domain| domain.tree.is_whole(self.limits.len(), 0));
+        let are_complete =
+            domains.iter().all(|domain| domain.tree.is_complete(self.limits.len(), 0));
         self.domains = domains;
-        (!is_twice && are_whole).then_some(self)
+        (!is_twice && are_complete).then_some(self)
     }
 
     /// Returns this policy as the replacement of the policy `old` at `now`. A limit of this policy

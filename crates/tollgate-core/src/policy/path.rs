@@ -153,11 +153,11 @@ impl PathPattern {
     /// has no parameter with this name. `path` must match the pattern.
     #[must_use]
     pub fn parameter<'a>(&self, name: &str, path: &'a NormalPath<'_>) -> Option<&'a [u8]> {
-        let place = self
+        let index = self
             .segments
             .iter()
             .position(|segment| matches!(segment, Segment::Parameter(own) if **own == *name))?;
-        path.segments().nth(place)
+        path.segments().nth(index)
     }
 
     /// Returns whether a literal segment of the pattern contains parameters in the sense of `;`,

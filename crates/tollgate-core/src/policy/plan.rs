@@ -90,7 +90,7 @@ pub struct Plan<'p> {
     pub priority: Priority,
     /// The names of the matching rules that refuse nothing because an administrator
     /// [switched](RuleSwitch) them.
-    pub unenforced: Vec<Arc<str>>,
+    pub overridden_rules: Vec<Arc<str>>,
     /// The reason why a service might interpret the request differently from this plan. The caller
     /// should refuse such a request with 400. The plan uses the decoded segments of the path and
     /// treats an ambiguous subject as absent.
@@ -132,8 +132,9 @@ impl Plan<'_> {
     }
 
     fn enforcing(&self) -> impl Iterator<Item = &Rule> {
-        let refuses =
-            |rule: &&Rule| rule.mode == RuleMode::Enforce && !self.unenforced.contains(&rule.name);
+        let refuses = |rule: &&Rule| {
+            rule.mode == RuleMode::Enforce && !self.overridden_rules.contains(&rule.name)
+        };
         self.rules.iter().copied().filter(refuses)
     }
 }
@@ -168,16 +169,16 @@ impl Policy {
             };
             plan.rules.push(rule);
             if switch != RuleSwitch::On {
-                plan.unenforced.push(Arc::clone(&rule.name));
+                plan.overridden_rules.push(Arc::clone(&rule.name));
             }
-            let asked = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
+            let limit_refs = if switch == RuleSwitch::Off { &[][..] } else { &rule.limits };
             let planned = match (rule.mode, switch) {
                 (RuleMode::Enforce, RuleSwitch::On) => &mut plan.enforced,
                 _ => &mut plan.shadowed,
             };
             self.add_charges(
                 rule,
-                asked,
+                limit_refs,
                 (attributes, &matched, key),
                 planned,
                 &mut Spare::default(),
@@ -187,32 +188,32 @@ impl Policy {
                 break;
             }
         }
-        let said = plan.rules.iter().filter_map(|rule| rule.priority).max();
-        plan.priority = said.unwrap_or_else(|| Priority::of_method(attributes.method));
+        let highest = plan.rules.iter().filter_map(|rule| rule.priority).max();
+        plan.priority = highest.unwrap_or_else(|| Priority::of_method(attributes.method));
         plan.ambiguity = ambiguity.get();
         plan
     }
 
-    /// Adds a charge on each limit in `asked` to `planned`. `asked` are limits of `rule`. `spare`
+    /// Adds a charge on each limit in `limit_refs` to `planned`. `limit_refs` are limits of `rule`. `spare`
     /// provides empty lists for the estimates.
     pub(super) fn add_charges(
         &self,
         rule: &Rule,
-        asked: &[LimitRef],
+        limit_refs: &[LimitRef],
         (attributes, matched, key): (&RequestAttributes<'_>, &Matched<'_>, &dyn KeyedHash),
         planned: &mut Vec<PlannedCharge>,
         spare: &mut Spare,
     ) {
-        planned.reserve_exact(asked.len());
+        planned.reserve_exact(limit_refs.len());
         let mut shared: Option<Subject> = None;
-        for (index, used) in asked.iter().enumerate() {
+        for (index, used) in limit_refs.iter().enumerate() {
             let subject = shared.take();
             let subject =
                 subject.unwrap_or_else(|| self.subject_of(used, attributes, matched, key));
             // The next limit of the rule usually counts the same subject, and then uses a clone of
             // it.
             let per = |used: &LimitRef| &self.limits[used.limit].per;
-            if asked.get(index + 1).is_some_and(|next| per(next) == per(used)) {
+            if limit_refs.get(index + 1).is_some_and(|next| per(next) == per(used)) {
                 shared = Some(subject.clone());
             }
             let mut charge = self.charge_of(used, subject, attributes, matched);

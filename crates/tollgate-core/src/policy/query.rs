@@ -54,8 +54,8 @@ pub(super) fn with_decoded<T>(sent: &[u8], then: impl FnOnce(&[u8]) -> T) -> T {
     }
     let mut scratch = [0; SCRATCH];
     let mut length = 0;
-    for (place, byte) in scratch.iter_mut().zip(FormDecoded(sent)) {
-        *place = byte;
+    for (target, byte) in scratch.iter_mut().zip(FormDecoded(sent)) {
+        *target = byte;
         length += 1;
     }
     then(&scratch[..length])

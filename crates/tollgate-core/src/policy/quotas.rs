@@ -59,8 +59,8 @@ impl QuotasByValue {
     ) -> Option<Self> {
         limits.sort_by(|one, other| one.quota_value().cmp(&other.quota_value()));
         let is_twice = limits.windows(2).any(|two| two[0].quota_value() == two[1].quota_value());
-        let are_whole = limits.iter().all(|limit| limit.quota_value().is_some());
-        let is_valid = !is_twice && are_whole && limits.len() <= MAX_QUOTA_VALUES;
+        let are_complete = limits.iter().all(|limit| limit.quota_value().is_some());
+        let is_valid = !is_twice && are_complete && limits.len() <= MAX_QUOTA_VALUES;
         is_valid.then_some(Self { limit, dimension, by_tenant, limits })
     }
 
@@ -113,7 +113,7 @@ impl Policy {
     pub fn with_quotas(mut self, mut quotas: Vec<QuotasByValue>) -> Option<Self> {
         quotas.sort_by_key(|one| one.limit);
         let is_twice = quotas.windows(2).any(|two| two[0].limit == two[1].limit);
-        let is_whole = |one: &QuotasByValue| {
+        let is_complete = |one: &QuotasByValue| {
             let Some(base) = self.limits.get(one.limit).map(|binding| &binding.limit) else {
                 return false;
             };
@@ -121,7 +121,7 @@ impl Policy {
             let is_known = |dimension| dimension < self.dimensions.len();
             one.dimension.is_none_or(is_known) && one.limits.iter().all(shares)
         };
-        if is_twice || !quotas.iter().all(is_whole) {
+        if is_twice || !quotas.iter().all(is_complete) {
             return None;
         }
         self.quotas = quotas;

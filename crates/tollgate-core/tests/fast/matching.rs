@@ -235,14 +235,14 @@ fn how_a_caller_stands_is_informed_of_rules_that_refuse() {
         peer: None,
         headers: &(),
     };
-    let told = |switch: RuleSwitch| {
+    let rules = |switch: RuleSwitch| {
         let of = |rule: &Rule| if &*rule.name == "first" { switch } else { RuleSwitch::On };
         let planned = policy.status_plan_switched(&attributes, &Length, of);
         planned.iter().map(|planned| planned.limit.name().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(told(RuleSwitch::On), ["all", "user"]);
+    assert_eq!(rules(RuleSwitch::On), ["all", "user"]);
     for switch in [RuleSwitch::Counted, RuleSwitch::Off] {
-        assert_eq!(told(switch), ["user"], "{switch:?}");
+        assert_eq!(rules(switch), ["user"], "{switch:?}");
     }
 }
 

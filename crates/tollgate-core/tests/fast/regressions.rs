@@ -19,7 +19,7 @@ impl Counter {
         Self { limit: Limit::new("limit", algorithm).unwrap(), cell: None }
     }
 
-    fn ask(&mut self, at: u64, operation: Operation) -> Reading {
+    fn apply(&mut self, at: u64, operation: Operation) -> Reading {
         let (reading, cell) =
             decide(self.cell.take(), &self.limit, operation, Timestamp::from_millis(at));
         self.cell = cell;
@@ -27,12 +27,12 @@ impl Counter {
     }
 
     fn take(&mut self, at: u64, units: u64, id: u128) -> Reading {
-        self.ask(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(id) })
+        self.apply(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(id) })
     }
 
     fn refund(&mut self, at: u64, units: u64, position: ChargePosition, id: u128) -> Reading {
         let (cost, id) = (Cost::new(units).unwrap(), ChargeId(id));
-        self.ask(
+        self.apply(
             at,
             Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded },
         )
@@ -113,6 +113,9 @@ fn a_lagging_clock_cut_a_lease_short() {
     let lease = Concurrency::new(1, Millis::new(1_000)).unwrap();
     let mut counter = Counter::new(Algorithm::Concurrency(lease));
     counter.take(5_000, 1, 1);
-    assert_eq!(counter.ask(4_500, Operation::Renew { id: ChargeId(1) }).admission, Admission::Now);
+    assert_eq!(
+        counter.apply(4_500, Operation::Renew { id: ChargeId(1) }).admission,
+        Admission::Now
+    );
     assert_eq!(counter.take(5_999, 1, 2).admission, Admission::At(Timestamp::from_millis(6_000)));
 }

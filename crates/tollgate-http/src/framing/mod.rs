@@ -70,7 +70,7 @@ enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlankLine {
     Allowed,
-    Spent,
+    Consumed,
 }
 
 impl Framing {
@@ -162,11 +162,11 @@ impl Framing {
             Err(violation) => return Step::RefuseHead(violation),
         };
         let is_blank_line = length == 2;
-        if is_blank_line && *blank_line == BlankLine::Spent {
+        if is_blank_line && *blank_line == BlankLine::Consumed {
             return Step::RefuseHead(Violation::EmptyRequestLine);
         }
         if is_blank_line {
-            self.state = State::Head(Section::new(SectionKind::Head), BlankLine::Spent);
+            self.state = State::Head(Section::new(SectionKind::Head), BlankLine::Consumed);
             return Step::Pass(length);
         }
         match head::parse_head(&bytes[..length], &self.limits) {

@@ -41,14 +41,14 @@ impl CertificateNames {
         };
         let Ok(Some(alternatives)) = certificate.subject_alternative_name() else { return names };
         for name in &alternatives.value.general_names {
-            let (place, name) = match name {
+            let (field, name) = match name {
                 GeneralName::DNSName(name) => (&mut names.dns, *name),
                 GeneralName::URI(name) => (&mut names.uri, *name),
                 GeneralName::RFC822Name(name) => (&mut names.email, *name),
                 _ => continue,
             };
-            if place.is_none() {
-                *place = text(name);
+            if field.is_none() {
+                *field = text(name);
             }
         }
         names

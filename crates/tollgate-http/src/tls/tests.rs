@@ -27,9 +27,9 @@ impl Folder {
 
     /// Writes a self-signed certificate and its key.
     fn certificate(&self, name: &str) -> (PathBuf, PathBuf) {
-        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
-        let certificate = self.write(&format!("{name}.pem"), &made.cert.pem());
-        (certificate, self.write(&format!("{name}.key"), &made.signing_key.serialize_pem()))
+        let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
+        let certificate = self.write(&format!("{name}.pem"), &pair.cert.pem());
+        (certificate, self.write(&format!("{name}.key"), &pair.signing_key.serialize_pem()))
     }
 }
 
@@ -44,7 +44,7 @@ fn each_unusable_file_is_named_with_its_problem_and_the_remedy() {
     let missing = folder.0.path().join("missing.pem");
     let (empty, text) = (folder.write("empty.pem", ""), folder.write("text.pem", "hello"));
     let none = || ClientAuthorities::None;
-    for (path, told, problem, remedy) in [
+    for (path, message, problem, remedy) in [
         (&missing, error(&missing, &key, none()), "No such file", "this process can read"),
         (&empty, error(&empty, &key, none()), "no certificate", "certificates in PEM form"),
         (&key, error(&key, &key, none()), "no certificate", "certificates in PEM form"),
@@ -57,8 +57,8 @@ fn each_unusable_file_is_named_with_its_problem_and_the_remedy() {
             "certificates in PEM form",
         ),
     ] {
-        assert!(told.starts_with(&*path.to_string_lossy()), "{told}");
-        assert!(told.contains(problem) && told.contains(remedy), "{told}");
+        assert!(message.starts_with(&*path.to_string_lossy()), "{message}");
+        assert!(message.contains(problem) && message.contains(remedy), "{message}");
     }
 }
 
@@ -131,7 +131,7 @@ async fn hint_for(certificate: (PathBuf, PathBuf), authority: PathBuf) -> Option
 #[tokio::test]
 async fn a_certificate_that_is_not_accepted_is_explained() {
     let folder = Folder::new();
-    let made = |name: &str, change: &dyn Fn(&mut CertificateParams)| {
+    let certificate = |name: &str, change: &dyn Fn(&mut CertificateParams)| {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("names");
         change(&mut params);
         let key = KeyPair::generate().expect("a key");
@@ -139,17 +139,18 @@ async fn a_certificate_that_is_not_accepted_is_explained() {
         let path = folder.write(&format!("{name}.pem"), &certificate.pem());
         (path, folder.write(&format!("{name}.key"), &key.serialize_pem()))
     };
-    let other = made("other", &|_| {});
-    let server = made("server", &|_| {});
-    let renamed = made("renamed", &|params| {
+    let other = certificate("other", &|_| {});
+    let server = certificate("server", &|_| {});
+    let renamed = certificate("renamed", &|params| {
         params.subject_alt_names = vec![SanType::DnsName("api".try_into().expect("a name"))];
     });
-    let expired = made("expired", &|params| {
+    let expired = certificate("expired", &|params| {
         params.not_before = rcgen::date_time_ymd(2020, 1, 1);
         params.not_after = rcgen::date_time_ymd(2021, 1, 1);
     });
-    let future = made("future", &|params| params.not_before = rcgen::date_time_ymd(2999, 1, 1));
-    let authority = made("authority", &|params| {
+    let future =
+        certificate("future", &|params| params.not_before = rcgen::date_time_ymd(2999, 1, 1));
+    let authority = certificate("authority", &|params| {
         params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     });
     for (server, trusted, word) in [

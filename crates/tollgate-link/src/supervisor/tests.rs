@@ -178,7 +178,7 @@ async fn missed_deadlines_in_a_row_replace_the_connection() {
     let health = link.health();
     for misses in [4, 5] {
         for _ in 0..misses {
-            health.missed(health.circuit().progress());
+            health.record_miss(health.circuit().progress());
         }
         let is_open = health.circuit().circuit_state() == CircuitState::Open;
         assert_eq!(is_open, misses == 5);

@@ -2,7 +2,7 @@
 
 use tollgate_core::Cell;
 
-use super::{ExpiryMargin, Held, View};
+use super::{ExpiryMargin, ReadItems, View};
 use crate::wire::{Command, Item, MAX_VALUE, Stored};
 
 /// The size in bytes of the encoding of an empty state, for example of a concurrency limit without
@@ -17,8 +17,8 @@ impl CellItem {
     pub(super) fn view(stored: Option<&Stored>) -> View {
         let token = stored.map(|stored| stored.token);
         let cell = stored.and_then(|stored| Cell::from_bytes(&stored.value));
-        let is_junk = stored.is_some() && cell.is_none();
-        View { cell, is_junk, is_torn: false, held: Held::Cell(Self(token)) }
+        let is_invalid = stored.is_some() && cell.is_none();
+        View { cell, is_invalid, is_torn: false, held: ReadItems::Cell(Self(token)) }
     }
 
     pub(super) fn changes<'n>(

@@ -82,14 +82,14 @@ impl Names {
 pub(crate) struct View {
     pub(crate) cell: Option<Cell>,
     /// Whether an item contained data that is not a valid state.
-    pub(crate) is_junk: bool,
+    pub(crate) is_invalid: bool,
     /// Whether the server dropped one of the two items before its expiry, as the other item shows.
     pub(crate) is_torn: bool,
-    held: Held,
+    held: ReadItems,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Held {
+enum ReadItems {
     Cell(CellItem),
     Pair(Pair),
 }
@@ -119,13 +119,13 @@ impl View {
     ) -> Option<Vec<Command<'n>>> {
         match (&self.held, names) {
             // A count item and a reset item cannot store reservations.
-            (Held::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
-            (Held::Pair(pair), Names::Pair { count, reset }) => {
+            (ReadItems::Pair(_), _) if matches!(next, Some(Cell::Reserved(_))) => None,
+            (ReadItems::Pair(pair), Names::Pair { count, reset }) => {
                 Some(pair.changes(count, reset, next, expires))
             }
-            (Held::Cell(item), names) => item.changes(names.first(), next, expires),
+            (ReadItems::Cell(item), names) => item.changes(names.first(), next, expires),
             // Callers pass the names that the view was made from.
-            (Held::Pair(_), Names::Cell(_)) => None,
+            (ReadItems::Pair(_), Names::Cell(_)) => None,
         }
     }
 }

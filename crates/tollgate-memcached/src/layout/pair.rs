@@ -21,7 +21,7 @@
 use tollgate_core::algo::fixed_window::State;
 use tollgate_core::{Cell, MAX_EXACT, Timestamp};
 
-use super::{ExpiryMargin, Held, View};
+use super::{ExpiryMargin, ReadItems, View};
 use crate::wire::{Command, Item, Stored};
 
 /// The position of the milliseconds in the flags, and their mask (10 bits).
@@ -43,37 +43,38 @@ struct Tag(u8);
 /// The two items as they were read.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pair {
-    count: Option<Half>,
-    reset: Option<Half>,
+    count: Option<ItemState>,
+    reset: Option<ItemState>,
     /// The end of the window. `None` if the reset item does not contain a valid time.
     resets_at: Option<Timestamp>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Half {
+struct ItemState {
     tag: Tag,
     token: u64,
 }
 
 impl Pair {
     pub(super) fn view(count: Option<&Stored>, reset: Option<&Stored>) -> View {
-        let half = |stored: &Stored| Half { tag: Tag::of(stored.flags), token: stored.token };
+        let current =
+            |stored: &Stored| ItemState { tag: Tag::of(stored.flags), token: stored.token };
         let pair = Self {
-            count: count.map(half),
-            reset: reset.map(half),
+            count: count.map(current),
+            reset: reset.map(current),
             resets_at: reset.and_then(resets_at),
         };
         let number = count.map(|count| number(&count.value));
         let used = if pair.is_of_this_window() { number.flatten() } else { None };
         let window = |resets_at| State { used: used.unwrap_or(0), resets_at };
-        let is_tagged = |half: Half| half.tag != Tag::default();
+        let is_tagged = |current: ItemState| current.tag != Tag::default();
         View {
             cell: pair.resets_at.map(|resets_at| Cell::FixedWindow(window(resets_at))),
-            is_junk: (reset.is_some() && pair.resets_at.is_none()) || number == Some(None),
+            is_invalid: (reset.is_some() && pair.resets_at.is_none()) || number == Some(None),
             // The reset item expires after the count item, so a count without a reset means that
             // the server dropped the reset.
             is_torn: reset.is_none() && pair.count.is_some_and(is_tagged),
-            held: Held::Pair(pair),
+            held: ReadItems::Pair(pair),
         }
     }
 
@@ -92,15 +93,16 @@ impl Pair {
         let Some(Cell::FixedWindow(next)) = next else {
             // The reset is removed first. If the removal of the count then fails, the count belongs
             // to no window.
-            let remove =
-                |key, half: Option<Half>| half.map(|it| Command::Remove { key, token: it.token });
+            let remove = |key, current: Option<ItemState>| {
+                current.map(|it| Command::Remove { key, token: it.token })
+            };
             return remove(reset, self.reset)
                 .into_iter()
                 .chain(remove(count, self.count))
                 .collect();
         };
-        let put = |key, half: Option<Half>, item| match half {
-            Some(Half { token, .. }) => Command::Replace { key, item, token },
+        let put = |key, current: Option<ItemState>, item| match current {
+            Some(ItemState { token, .. }) => Command::Replace { key, item, token },
             None => Command::Add { key, item },
         };
         let mut commands = Vec::with_capacity(2);
@@ -120,7 +122,8 @@ impl Pair {
 
     /// Returns a tag that neither of the two items has.
     fn fresh_tag(&self) -> Tag {
-        let of = |half: Option<Half>| half.map_or_else(Tag::default, |half| half.tag);
+        let of =
+            |current: Option<ItemState>| current.map_or_else(Tag::default, |current| current.tag);
         let (count, reset) = (of(self.count), of(self.reset));
         let next = reset.next();
         if next == count { next.next() } else { next }
@@ -181,14 +184,14 @@ mod tests {
     /// Applies the commands that change `view` into `next`. Returns the new count item and the new
     /// reset item.
     fn written(view: &View, next: &Cell) -> (Option<Stored>, Option<Stored>) {
-        let Held::Pair(pair) = &view.held else { panic!("no pair") };
+        let ReadItems::Pair(pair) = &view.held else { panic!("no pair") };
         let (mut count, mut reset) = (None, None);
         for command in pair.changes(b"c", b"r", Some(next), |_| 60) {
             let (Command::Add { key, item } | Command::Replace { key, item, .. }) = command else {
                 panic!("{command:?}")
             };
-            let place = if key == b"c" { &mut count } else { &mut reset };
-            *place = Some(Stored { value: item.value, flags: item.flags, token: 10 });
+            let target = if key == b"c" { &mut count } else { &mut reset };
+            *target = Some(Stored { value: item.value, flags: item.flags, token: 10 });
         }
         (count, reset)
     }
@@ -215,8 +218,8 @@ mod tests {
         assert_eq!(Pair::view(count.as_ref(), opened.as_ref()).cell, Some(window(1, 20_000)));
         for tag in 0..=LAST_TAG {
             for other in 0..=LAST_TAG {
-                let half = |tag| Some(Half { tag: Tag(tag), token: 1 });
-                let pair = Pair { count: half(tag), reset: half(other), resets_at: None };
+                let current = |tag| Some(ItemState { tag: Tag(tag), token: 1 });
+                let pair = Pair { count: current(tag), reset: current(other), resets_at: None };
                 let fresh = pair.fresh_tag();
                 assert!(fresh.0 >= 1 && fresh.0 <= LAST_TAG && fresh.0 != tag && fresh.0 != other);
             }
@@ -238,7 +241,7 @@ mod tests {
             [("x", "1700000000"), ("1", "-1"), ("1", ""), ("99999999999999999", "1"), ("1", "1.5")]
         {
             let view = Pair::view(Some(&stored(count, 0)), Some(&stored(reset, 0)));
-            assert!(view.is_junk, "{count} {reset}");
+            assert!(view.is_invalid, "{count} {reset}");
         }
         let (count, reset) = written(&Pair::view(None, None), &window(3, 10_000));
         assert!(Pair::view(count.as_ref(), None).is_torn);

@@ -106,7 +106,7 @@ impl Connection {
     /// If the item has no usable token, this function gives the item a new token and returns a
     /// conflict instead of sending `command`. After a conflict, the caller reads the item again,
     /// with the new token.
-    pub(crate) async fn ask(
+    pub(crate) async fn call(
         &self,
         command: &Command<'_>,
         deadline: Instant,
@@ -152,7 +152,7 @@ impl Pending<'_> {
             }
             Ok(Err(_)) => Err(CallError::Lost),
             Err(_) => {
-                self.connection.health.missed(self.submitted);
+                self.connection.health.record_miss(self.submitted);
                 Err(CallError::TimedOut)
             }
         }
@@ -207,7 +207,7 @@ fn deliver(inbox: &mut BytesMut, in_flight: &mut InFlight) -> Option<()> {
     while !inbox.is_empty() {
         let (expected, _) = in_flight.front()?;
         match parse(inbox, *expected) {
-            Ok(Parsed::Whole(reply, length)) => {
+            Ok(Parsed::Complete(reply, length)) => {
                 inbox.advance(length);
                 let (_, answer) = in_flight.pop_front()?;
                 // After a rejected command, the server may read the bytes that follow the command
@@ -239,8 +239,8 @@ mod tests {
 
     /// Acts as the server: waits for this number of commands, and then writes `bytes`.
     async fn answer(theirs: &mut tokio::io::DuplexStream, commands: usize, bytes: &[u8]) {
-        let mut asked = vec![0; commands * b"mg k v f c O0\r\n".len()];
-        theirs.read_exact(&mut asked).await.unwrap();
+        let mut received = vec![0; commands * b"mg k v f c O0\r\n".len()];
+        theirs.read_exact(&mut received).await.unwrap();
         theirs.write_all(bytes).await.unwrap();
     }
 
@@ -278,7 +278,7 @@ mod tests {
             answer(&mut theirs, 1, bytes).await;
             assert_eq!(pending.reply(patience()).await, Err(CallError::Lost));
             connection.ended().await;
-            assert_eq!(connection.ask(&GET, patience()).await, Err(CallError::Closed));
+            assert_eq!(connection.call(&GET, patience()).await, Err(CallError::Closed));
         }
         let (ours, mut theirs) = duplex(1 << 16);
         let connection = Connection::start(ours, health(5));
@@ -309,7 +309,7 @@ mod tests {
         let connection = Connection::start(ours, Arc::clone(&health));
         for _ in 0..2 {
             let soon = Instant::now() + Duration::from_millis(15);
-            assert_eq!(connection.ask(&GET, soon).await, Err(CallError::TimedOut));
+            assert_eq!(connection.call(&GET, soon).await, Err(CallError::TimedOut));
         }
         assert_eq!(health.circuit().circuit_state(), CircuitState::Open);
     }

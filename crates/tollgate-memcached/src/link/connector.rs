@@ -80,7 +80,7 @@ impl ServerConnector {
     async fn prove(&self, connection: &Connection) -> Result<(), LinkError> {
         self.beat(connection, self.limits.proof).await?;
         let deadline = Instant::now() + self.limits.proof;
-        match connection.ask(&Command::Get { key: NOTHING }, deadline).await {
+        match connection.call(&Command::Get { key: NOTHING }, deadline).await {
             Ok(Reply::Missing | Reply::Value(_)) => Ok(()),
             Ok(_) => Err(LinkError::Foreign { address: self.address.clone() }),
             Err(reason) => Err(self.call_error(reason, self.limits.proof)),
@@ -91,7 +91,7 @@ impl ServerConnector {
     /// the loss detector.
     async fn beat(&self, connection: &Connection, within: Duration) -> Result<(), LinkError> {
         let address = || self.address.clone();
-        match connection.ask(&Command::Stats, Instant::now() + within).await {
+        match connection.call(&Command::Stats, Instant::now() + within).await {
             // Every memcached server reports its process id and its time.
             Ok(Reply::Stats(stats)) if stats.pid != 0 && stats.time != 0 => {
                 self.observed.observe(stats, Instant::now());

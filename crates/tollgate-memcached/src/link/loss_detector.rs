@@ -31,8 +31,8 @@ struct State {
 
 impl LossDetector {
     /// Updates the losses and the server's time by the statistics `stats`, which arrived at
-    /// `heard`.
-    pub(crate) fn observe(&self, stats: Stats, heard: Instant) {
+    /// `received_at`.
+    pub(crate) fn observe(&self, stats: Stats, received_at: Instant) {
         let State { last, losses } = &mut *self.0.lock();
         if let Some((known, _)) = last {
             let is_same = known.pid == stats.pid && stats.uptime >= known.uptime;
@@ -49,7 +49,7 @@ impl LossDetector {
                 losses.flushes += stats.flushes;
             }
         }
-        *last = Some((stats, heard));
+        *last = Some((stats, received_at));
     }
 
     /// Returns the losses that were detected so far.
@@ -61,8 +61,8 @@ impl LossDetector {
     /// the server has reported its time.
     pub(crate) fn time(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
-        let (stats, heard) = state.last.as_ref()?;
-        Some(stats.time + now.saturating_duration_since(*heard).as_secs())
+        let (stats, received_at) = state.last.as_ref()?;
+        Some(stats.time + now.saturating_duration_since(*received_at).as_secs())
     }
 }
 
@@ -76,8 +76,8 @@ impl LossDetector {
     /// most [`TIME_UNCERTAINTY`]. Returns `None` before the server has reported its time.
     pub(crate) fn millis(&self, now: Instant) -> Option<u64> {
         let state = self.0.lock();
-        let (stats, heard) = state.last.as_ref()?;
-        let passed = now.saturating_duration_since(*heard).as_millis();
+        let (stats, received_at) = state.last.as_ref()?;
+        let passed = now.saturating_duration_since(*received_at).as_millis();
         let middle = stats.time.saturating_mul(1_000).saturating_add(500);
         Some(middle.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
     }

@@ -53,7 +53,7 @@ pub(crate) struct Stored {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Parsed {
     /// A complete reply, and its length in bytes.
-    Whole(Reply, usize),
+    Complete(Reply, usize),
     /// The reply is not complete, so more bytes are needed.
     Partial,
 }
@@ -79,8 +79,8 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
         b"EN" | b"NF" => Reply::Missing,
         b"EX" | b"NS" => Reply::Conflict,
         // Error replies do not repeat the number `opaque`.
-        b"SERVER_ERROR" => return Ok(Parsed::Whole(Reply::Full, after)),
-        b"ERROR" | b"CLIENT_ERROR" => return Ok(Parsed::Whole(Reply::Refused, after)),
+        b"SERVER_ERROR" => return Ok(Parsed::Complete(Reply::Full, after)),
+        b"ERROR" | b"CLIENT_ERROR" => return Ok(Parsed::Complete(Reply::Refused, after)),
         _ => return Err(Malformed),
     };
     // Server versions differ in whether the reply for a missing item repeats the number `opaque`.
@@ -89,7 +89,7 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
     if repeated != Some(opaque) && !is_bare_miss {
         return Err(Malformed);
     }
-    Ok(Parsed::Whole(reply, after))
+    Ok(Parsed::Complete(reply, after))
 }
 
 /// Parses the value that follows the first line of the reply. The first line ends at `after`.
@@ -114,7 +114,7 @@ fn parse_value<'a>(
         return Err(Malformed);
     }
     let stored = Stored { value: value.to_vec(), flags: client, token };
-    Ok(Parsed::Whole(Reply::Value(stored), after + length + 2))
+    Ok(Parsed::Complete(Reply::Value(stored), after + length + 2))
 }
 
 fn parse_stats(input: &[u8]) -> Result<Parsed, Malformed> {
@@ -124,10 +124,10 @@ fn parse_stats(input: &[u8]) -> Result<Parsed, Malformed> {
         let Some((line, length)) = first_line(&input[read..])? else { return Ok(Parsed::Partial) };
         read += length;
         match line {
-            b"END" => return Ok(Parsed::Whole(Reply::Stats(stats), read)),
-            b"ERROR" => return Ok(Parsed::Whole(Reply::Refused, read)),
+            b"END" => return Ok(Parsed::Complete(Reply::Stats(stats), read)),
+            b"ERROR" => return Ok(Parsed::Complete(Reply::Refused, read)),
             _ if line.starts_with(b"CLIENT_ERROR") || line.starts_with(b"SERVER_ERROR") => {
-                return Ok(Parsed::Whole(Reply::Refused, read));
+                return Ok(Parsed::Complete(Reply::Refused, read));
             }
             _ => stats.observe(line.strip_prefix(b"STAT ").ok_or(Malformed)?),
         }
@@ -194,7 +194,7 @@ mod tests {
 
     fn whole(input: &str) -> Reply {
         match parse(input.as_bytes(), META) {
-            Ok(Parsed::Whole(reply, read)) => {
+            Ok(Parsed::Complete(reply, read)) => {
                 assert_eq!(read, input.len(), "{input:?}");
                 reply
             }
@@ -245,7 +245,7 @@ mod tests {
         let lines = "STAT pid 1\r\n".repeat(MAX_STATS / 12 + 2);
         assert_eq!(parse(lines.as_bytes(), Expected::Stats), Err(Malformed));
         let text = b"STAT pid 41\r\nSTAT time 1700000000\r\nSTAT uptime 5\r\nEND\r\nHD";
-        let Ok(Parsed::Whole(Reply::Stats(stats), read)) = parse(text, Expected::Stats) else {
+        let Ok(Parsed::Complete(Reply::Stats(stats), read)) = parse(text, Expected::Stats) else {
             panic!("no statistics");
         };
         assert_eq!((read, stats.pid, stats.time), (text.len() - 2, 41, 1_700_000_000));
@@ -266,7 +266,7 @@ mod tests {
                 prop_assert_eq!(parse(&bytes[..cut], META), Ok(Parsed::Partial));
             }
             let reply = Reply::Value(Stored { value, flags, token });
-            prop_assert_eq!(parse(&bytes, META), Ok(Parsed::Whole(reply, bytes.len())));
+            prop_assert_eq!(parse(&bytes, META), Ok(Parsed::Complete(reply, bytes.len())));
         }
     }
 }

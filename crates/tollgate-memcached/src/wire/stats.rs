@@ -22,7 +22,7 @@ impl Stats {
         else {
             return;
         };
-        let place = match name {
+        let field = match name {
             "pid" => &mut self.pid,
             "uptime" => &mut self.uptime,
             "time" => &mut self.time,
@@ -30,6 +30,6 @@ impl Stats {
             "cmd_flush" => &mut self.flushes,
             _ => return,
         };
-        *place = value.parse().unwrap_or(0);
+        *field = value.parse().unwrap_or(0);
     }
 }

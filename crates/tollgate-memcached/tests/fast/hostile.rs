@@ -79,12 +79,12 @@ async fn what_is_not_memcached_is_never_asked() {
         }
     });
     let store = Memcached::open(&settings(address), Keys::new(PlainHash));
-    let told = async {
+    let call = async {
         while store.status().last_error.is_none() {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    timeout(PATIENCE, told).await.unwrap();
+    timeout(PATIENCE, call).await.unwrap();
     assert_eq!(charge(&store, PATIENCE).await, Err(MemcachedError::Unavailable));
     let error = store.status().last_error.unwrap();
     assert!(matches!(error, LinkError::Closed { .. }), "{error}");

@@ -92,8 +92,8 @@ impl Server {
     }
 
     /// Returns the lines of the answer to `command`, up to the line that ends an answer.
-    pub fn tell(&self, command: &str) -> Vec<String> {
-        self.try_tell(command).expect("an answer")
+    pub fn execute(&self, command: &str) -> Vec<String> {
+        self.try_execute(command).expect("an answer")
     }
 
     /// Returns settings with long timeouts, so only the faults of a test itself delay an answer.
@@ -106,7 +106,7 @@ impl Server {
         connected(&self.settings()).await
     }
 
-    fn try_tell(&self, command: &str) -> std::io::Result<Vec<String>> {
+    fn try_execute(&self, command: &str) -> std::io::Result<Vec<String>> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.write_all(format!("{command}\r\n").as_bytes())?;
@@ -129,7 +129,7 @@ impl Server {
             if self.child.try_wait().expect("a child").is_some() {
                 return false;
             }
-            if self.try_tell("mn").is_ok_and(|answer| answer == ["MN"]) {
+            if self.try_execute("mn").is_ok_and(|answer| answer == ["MN"]) {
                 return true;
             }
             std::thread::sleep(READY_PAUSE);

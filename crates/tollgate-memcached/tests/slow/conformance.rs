@@ -59,11 +59,15 @@ async fn spanning_traces_pass(server: &Server, store: &Memcached) {
     let status = store.status();
     // Of two concurrent refunds of one item, the second refund conflicts with the first refund. The
     // test produces two such conflicts for each of two algorithms.
-    assert_eq!((status.outrun, status.contended, status.unrefunded), (4, 0, 0), "{status:?}");
+    assert_eq!(
+        (status.cas_conflicts, status.contended, status.unrefunded),
+        (4, 0, 0),
+        "{status:?}"
+    );
 }
 
 fn assert_every_item_ends(server: &Server) {
-    let items = server.tell("lru_crawler metadump all");
+    let items = server.execute("lru_crawler metadump all");
     assert!(items.len() > 100, "{} items", items.len());
     let endless: Vec<_> = items.iter().filter(|item| item.contains("exp=-1 ")).collect();
     assert!(endless.is_empty(), "{endless:?}");

@@ -40,8 +40,8 @@ async fn a_window_never_passes_its_quota(layout: Layout) {
         assert_eq!(resets.len(), 1, "window {opened}: {resets:?}");
         assert_eq!(used(&nodes[0], &limit, "a", now).await, quota);
     }
-    let outrun: u64 = nodes.iter().map(|node| node.status().outrun).sum();
-    assert!(outrun > 0, "the nodes never met");
+    let cas_conflicts: u64 = nodes.iter().map(|node| node.status().cas_conflicts).sum();
+    assert!(cas_conflicts > 0, "the nodes never met");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -109,23 +109,23 @@ async fn storm(
     for node in nodes {
         let (node, limit, subject) = (Arc::clone(node), limit.clone(), subject(name));
         tasks.spawn(async move {
-            let mut told = Vec::new();
+            let mut results = Vec::new();
             let mut done = 0;
             while done < TRIES {
                 match node.apply_within(now, &[take(&limit, &subject)], PATIENCE).await {
                     Ok(readings) => {
                         done += 1;
-                        told.push((readings.all_admitted(), readings[0].full_reset_at));
+                        results.push((readings.all_admitted(), readings[0].full_reset_at));
                     }
                     Err(error) => assert_eq!(error, MemcachedError::Contended),
                 }
             }
-            told
+            results
         });
     }
-    let told: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
-    let admitted = told.iter().filter(|(admitted, _)| *admitted).count() as u64;
-    let mut resets: Vec<_> = told.into_iter().map(|(_, full_reset_at)| full_reset_at).collect();
+    let results: Vec<_> = tasks.join_all().await.into_iter().flatten().collect();
+    let admitted = results.iter().filter(|(admitted, _)| *admitted).count() as u64;
+    let mut resets: Vec<_> = results.into_iter().map(|(_, full_reset_at)| full_reset_at).collect();
     resets.sort_unstable();
     resets.dedup();
     (admitted, resets)

@@ -83,7 +83,7 @@ async fn being_reported_to_forget_everything_is_noticed() {
     let forgotten = async {
         let (mut before, mut anew) = (1, 0);
         while anew == 0 {
-            assert_eq!(server.tell("flush_all"), ["OK"]);
+            assert_eq!(server.execute("flush_all"), ["OK"]);
             tokio::time::sleep(PAUSE).await;
             let used = take_one(&store, &limit, PATIENCE).await.unwrap()[0].used;
             anew += u64::from(used <= before);
@@ -151,15 +151,15 @@ async fn a_refused_call_that_fails_gives_back_nothing_that_it_did_not_take() {
     let hour = Millis::from_secs(3_600);
     let (subject, core) = (subject("a"), window("core", 2, hour));
     let hammered = window("hammered", 9, hour).with_refusals(Refusals::Counted).unwrap();
-    let ask = async |charges: &[Charge<'_>]| store.apply_within(NOW, charges, PATIENCE).await;
+    let apply = async |charges: &[Charge<'_>]| store.apply_within(NOW, charges, PATIENCE).await;
     for _ in 0..2 {
-        assert!(ask(&[take(&core, &subject)]).await.unwrap().all_admitted());
+        assert!(apply(&[take(&core, &subject)]).await.unwrap().all_admitted());
     }
     for _ in 0..3 {
-        let refused = ask(&[take(&core, &subject), take(&hammered, &subject)]).await;
+        let refused = apply(&[take(&core, &subject), take(&hammered, &subject)]).await;
         assert!(refused.is_err(), "{refused:?}");
     }
-    let again = ask(&[take(&core, &subject)]).await.unwrap();
+    let again = apply(&[take(&core, &subject)]).await.unwrap();
     assert_eq!((again.all_admitted(), again[0].used), (false, 2));
     assert_eq!(store.status().unrefunded, 0);
 }

@@ -16,10 +16,10 @@ async fn old_programs_read_and_count_as_they_always_did() {
     for used in 1..=3 {
         assert_eq!(charge(&store, &limit, NOW).await.used, used);
     }
-    assert_eq!(server.tell(&format!("mg {name} v")), ["VA 1", "3"]);
+    assert_eq!(server.execute(&format!("mg {name} v")), ["VA 1", "3"]);
     // The window ends at …3600.123. A client that waits until the reported second is admitted.
-    assert_eq!(server.tell(&format!("mg {name}:reset_at v")), ["VA 10", "1700003601"]);
-    assert_eq!(server.tell(&format!("incr {name} 5")), ["8"]);
+    assert_eq!(server.execute(&format!("mg {name}:reset_at v")), ["VA 10", "1700003601"]);
+    assert_eq!(server.execute(&format!("incr {name} 5")), ["8"]);
     let reading = charge(&store, &limit, NOW).await;
     assert_eq!((reading.used, reading.full_reset_at.as_millis()), (9, NOW.as_millis() + HOUR));
 }
@@ -29,15 +29,15 @@ async fn a_window_that_an_old_program_opened_goes_on() {
     let server = Server::start();
     let store = pairs(&server).await;
     let (limit, name) = (limit(), name());
-    server.tell(&format!("ms {name} 2 T3600\r\n17"));
-    server.tell(&format!("ms {name}:reset_at 10 T3600\r\n1700001000"));
+    server.execute(&format!("ms {name} 2 T3600\r\n17"));
+    server.execute(&format!("ms {name}:reset_at 10 T3600\r\n1700001000"));
     let reading = charge(&store, &limit, NOW).await;
     assert_eq!((reading.used, reading.full_reset_at.as_millis()), (18, 1_700_001_000_000));
     // After the end of the window, the store opens another window, in which the old count does not
     // count.
     let later = Timestamp::from_millis(1_700_001_000_000);
     assert_eq!(charge(&store, &limit, later).await.used, 1);
-    assert_eq!(server.tell(&format!("mg {name} v")), ["VA 1", "1"]);
+    assert_eq!(server.execute(&format!("mg {name} v")), ["VA 1", "1"]);
 }
 
 #[tokio::test]
@@ -48,10 +48,10 @@ async fn a_lost_item_is_noticed_where_it_can_be() {
     for used in 1..=3 {
         assert_eq!(charge(&store, &limit, NOW).await.used, used);
     }
-    server.tell(&format!("md {name}:reset_at"));
+    server.execute(&format!("md {name}:reset_at"));
     assert_eq!(charge(&store, &limit, NOW).await.used, 1, "the window began anew");
     assert_eq!(store.status().torn, 1);
-    server.tell(&format!("md {name}"));
+    server.execute(&format!("md {name}"));
     assert_eq!(charge(&store, &limit, NOW).await.used, 1, "its count is lost");
 }
 
@@ -60,8 +60,8 @@ async fn foreign_values_count_as_none() {
     let server = Server::start();
     let store = pairs(&server).await;
     let (limit, name) = (limit(), name());
-    server.tell(&format!("ms {name} 3 T3600\r\nabc"));
-    server.tell(&format!("ms {name}:reset_at 3 T3600\r\n-17"));
+    server.execute(&format!("ms {name} 3 T3600\r\nabc"));
+    server.execute(&format!("ms {name}:reset_at 3 T3600\r\n-17"));
     let reading = charge(&store, &limit, NOW).await;
     assert_held(&[
         Figure::fault_seen("foreign values told", (reading.found == StoredState::Discarded).into()),

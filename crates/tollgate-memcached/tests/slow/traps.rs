@@ -21,16 +21,16 @@ async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
     let server = Server::start();
     let store = server.store().await;
     until_it_told_its_time(&server, &store).await;
-    let stored = server.tell(&format!("ms trap 1 T{}\r\n1", 31 * DAY));
-    let is_sprung = stored == ["HD"] && server.tell("mg trap v") == ["EN"];
+    let stored = server.execute(&format!("ms trap 1 T{}\r\n1", 31 * DAY));
+    let is_sprung = stored == ["HD"] && server.execute("mg trap v") == ["EN"];
     let (mut anew, mut early) = (0, 0);
     for days in [29, 30, 31, 365] {
         let limit = window(&format!("of-{days}"), 10, Millis::from_secs(days * DAY));
-        let begun = Instant::now();
+        let started = Instant::now();
         for used in 1..=3 {
             anew += u64::from(charge(&store, &limit, "a").await.unwrap().used != used);
         }
-        let left = seconds_left(&server, &limit) + begun.elapsed().as_secs();
+        let left = seconds_left(&server, &limit) + started.elapsed().as_secs();
         early += u64::from(left < days * DAY);
     }
     assert_held(&[
@@ -45,7 +45,7 @@ async fn windows_of_more_than_thirty_days_are_kept_to_their_end() {
 #[tokio::test]
 async fn names_of_every_length_are_counted_apart() {
     let server = Server::start();
-    let refused = server.tell(&format!("mg {} v", "n".repeat(251)));
+    let refused = server.execute(&format!("mg {} v", "n".repeat(251)));
     let is_refused = refused[0].starts_with("CLIENT_ERROR");
     let limit = window("shown", 10, Millis::from_secs(3_600));
     let (mut errors, mut mixed, mut kept) = (0, 0, 0);
@@ -100,10 +100,10 @@ async fn give_back(
 /// Charges until the store knows the server's clock, which is necessary for absolute expiries.
 async fn until_it_told_its_time(server: &Server, store: &Memcached) {
     let limit = window("asked", 1_000_000, Millis::from_secs(40 * DAY));
-    let begun = Instant::now();
+    let started = Instant::now();
     charge(store, &limit, "a").await.unwrap();
     while seconds_left(server, &limit) < 31 * DAY {
-        assert!(begun.elapsed() < PATIENCE, "its time is not known");
+        assert!(started.elapsed() < PATIENCE, "its time is not known");
         charge(store, &limit, "a").await.unwrap();
     }
 }
@@ -111,6 +111,6 @@ async fn until_it_told_its_time(server: &Server, store: &Memcached) {
 /// Returns the number of seconds until memcached drops the item of `limit`.
 fn seconds_left(server: &Server, limit: &Limit) -> u64 {
     let name = Keys::new(PlainHash).name(limit, &subject("a"));
-    let told = server.tell(&format!("mg {} t", std::str::from_utf8(&name).unwrap()));
-    told[0].strip_prefix("HD t").and_then(|left| left.parse().ok()).unwrap_or(0)
+    let reply = server.execute(&format!("mg {} t", std::str::from_utf8(&name).unwrap()));
+    reply[0].strip_prefix("HD t").and_then(|left| left.parse().ok()).unwrap_or(0)
 }

@@ -29,7 +29,7 @@ async fn counts_are_exact_while_the_numbers_of_versions_begin_again() {
         let before = number(&server);
         let mut used = charge_at_once(&store).await;
         used.sort_unstable();
-        let otherwise = used.iter().zip(1..).filter(|(told, once)| *told != once).count();
+        let otherwise = used.iter().zip(1..).filter(|(values, once)| *values != once).count();
         let after = number(&server);
         assert_held(&[
             Figure::fault_seen("times that the numbers began anew", u64::from(after < before)),
@@ -45,11 +45,11 @@ async fn charge_at_once(store: &Arc<Memcached>) -> Vec<u64> {
     for _ in 0..CALLERS {
         let store = Arc::clone(store);
         callers.spawn(async move {
-            let mut told = Vec::new();
+            let mut values = Vec::new();
             for _ in 0..CALLS {
-                told.extend(charge(&store).await);
+                values.extend(charge(&store).await);
             }
-            told
+            values
         });
     }
     callers.join_all().await.concat()
@@ -57,8 +57,8 @@ async fn charge_at_once(store: &Arc<Memcached>) -> Vec<u64> {
 
 async fn charge(store: &Memcached) -> Option<u64> {
     let subject = subject("a");
-    let told = store.apply_within(NOW, &[take(&limit(), &subject)], PATIENCE).await;
-    told.ok().map(|readings| readings[0].used)
+    let values = store.apply_within(NOW, &[take(&limit(), &subject)], PATIENCE).await;
+    values.ok().map(|readings| readings[0].used)
 }
 
 fn limit() -> Limit {
@@ -72,13 +72,13 @@ fn numbering_from(memory: &Path, number: u64) -> Server {
     // memcached drops root privileges, so other users must be permitted to write to the folder.
     fs::set_permissions(folder, Permissions::from_mode(0o777)).unwrap();
     let mut server = Server::start_with(&["-m", "64", "-e", memory.to_str().unwrap()]);
-    server.tell("ms before 1\r\n1");
+    server.execute("ms before 1\r\n1");
     server.end();
     let saved = memory.with_extension("meta");
     let text = fs::read_to_string(&saved).unwrap();
     fs::write(&saved, saved_before(&text, number)).unwrap();
     server.revive();
-    assert_eq!(server.tell("mg before v"), ["VA 1", "1"], "it goes on from {text}");
+    assert_eq!(server.execute("mg before v"), ["VA 1", "1"], "it goes on from {text}");
     server
 }
 
@@ -96,6 +96,6 @@ fn saved_before(text: &str, number: u64) -> String {
 
 /// Returns the version number of an item that this function writes.
 fn number(server: &Server) -> u64 {
-    let told = server.tell("ms now 1 c\r\n1");
-    told[0].strip_prefix("HD c").unwrap().parse().unwrap()
+    let values = server.execute("ms now 1 c\r\n1");
+    values[0].strip_prefix("HD c").unwrap().parse().unwrap()
 }

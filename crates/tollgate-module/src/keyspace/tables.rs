@@ -11,7 +11,7 @@ use tollgate_core::Timestamp;
 
 use super::{Opened, Repetition, ServerKeys, expire, replace, seconds};
 use crate::error::CommandError;
-use crate::request::{ID_BYTES, Id, Place};
+use crate::request::{ID_BYTES, Id, Location};
 use crate::step::Change;
 use crate::table::{MAX_UNITS, Room, Table, is_short};
 
@@ -133,7 +133,7 @@ impl ServerKeys<'_> {
     ) -> Result<Repetition, CommandError> {
         let (mut entries, mut is_independent, mut is_in_place) = (0, true, true);
         for change in &*changes {
-            entries += usize::from(matches!(change.place, Place::Entry(_)));
+            entries += usize::from(matches!(change.location, Location::Entry(_)));
             is_independent &= change.is_independent_of_the_clock();
             is_in_place &= change.existed && is_short(&values[change.value.clone()]);
         }
@@ -215,7 +215,7 @@ impl ServerKeys<'_> {
         self.read_table(table, |table| {
             let mut more = Room::default();
             for change in changes {
-                let Place::Entry(id) = change.place else { continue };
+                let Location::Entry(id) = change.location else { continue };
                 let value = &values[change.value.clone()];
                 if change.existed && is_short(value) {
                     continue;
@@ -294,7 +294,7 @@ impl ServerKeys<'_> {
         let mut packed = Table::open(&mut bytes[..]).ok_or(CommandError::NotATable)?;
         let (mut last, mut created) = (0, 0);
         for change in changes {
-            let Place::Entry(id) = change.place else { continue };
+            let Location::Entry(id) = change.location else { continue };
             let end = |until_now: Option<u32>| {
                 let until_now = until_now.filter(|_| !change.is_end_moved);
                 let end = until_now.unwrap_or_else(|| {
@@ -352,9 +352,9 @@ impl Change {
     /// Returns the number of the table that contains the changed state. Returns `None` if the state
     /// has a key of its own.
     fn table(&self, tables: usize) -> Option<usize> {
-        match self.place {
-            Place::Entry(id) => Some(table_of(id, tables)),
-            Place::Key(_) => None,
+        match self.location {
+            Location::Entry(id) => Some(table_of(id, tables)),
+            Location::Key(_) => None,
         }
     }
 

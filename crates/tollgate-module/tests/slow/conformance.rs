@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tokio::task::{JoinSet, LocalSet};
-use tollgate_conformance::trace::{Call, Take, seeds};
+use tollgate_conformance::trace::{Call, LimitCharge, seeds};
 use tollgate_conformance::{Cells, PlainHash, Trace, check, run_trace};
 use tollgate_core::{
     Charge, ChargeId, Deduplication, Operation, Readings, Store, Subject, Timestamp, Value,
@@ -80,8 +80,8 @@ async fn run_concurrently(store: Redis, seeds: Range<u64>) {
         let run = async move {
             loop {
                 let Some(seed) = seeds.borrow_mut().next() else { return };
-                let told = run_trace(&*store, &Trace::random(seed), "many").await;
-                told.unwrap_or_else(|difference| panic!("{difference}"));
+                let result = run_trace(&*store, &Trace::random(seed), "many").await;
+                result.unwrap_or_else(|difference| panic!("{difference}"));
             }
         };
         tasks.spawn_local_on(run, &local);
@@ -106,11 +106,11 @@ pub(crate) async fn run_together(store: &Redis, seed: u64) {
     });
     let mut calls = Vec::new();
     for (id, op) in (1..).zip(&trace.ops) {
-        let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
-        let charge = |part: &Take| {
+        let (Call::Charge(parts) | Call::Peek(parts)) = &op.call else { continue };
+        let charge = |part: &LimitCharge| {
             let (cost, id) = (part.cost, ChargeId(id));
             let operation = match op.call {
-                Call::Look(_) => Operation::Peek { cost },
+                Call::Peek(_) => Operation::Peek { cost },
                 _ => Operation::Charge { cost, id },
             };
             let subject = &subjects[usize::from(part.subject)];

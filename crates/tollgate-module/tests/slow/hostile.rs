@@ -119,13 +119,13 @@ async fn values_of_others_are_not_misread(version: Version) {
         let reply =
             send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
         assert!(reply.unwrap_err().to_string().contains("not a table"), "{value:?}");
-        server.tell(&["DEL", "tg1:table#0"]).await;
+        server.execute(&["DEL", "tg1:table#0"]).await;
     }
-    server.tell(&["RPUSH", "tg1:table#0", "x"]).await;
+    server.execute(&["RPUSH", "tg1:table#0", "x"]).await;
     let list = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:k"]).await;
     assert!(list.unwrap_err().to_string().contains("not a table"));
-    server.tell(&["DEL", "tg1:table#0"]).await;
-    server.tell(&["RPUSH", "tg1:key", "x"]).await;
+    server.execute(&["DEL", "tg1:table#0"]).await;
+    server.execute(&["RPUSH", "tg1:key", "x"]).await;
     let reply = send(&mut connection, COMMANDS[0], &argument(1), &["tg1:table#0", "tg1:key"]).await;
     assert_eq!(reply.unwrap().len(), 8 + 2 * 37);
     server.assert_every_key_ends().await;

@@ -41,14 +41,14 @@ async fn without_memory_windows_go_on_and_new_subjects_are_reported(version: Ver
         let server = start(version, &["--maxmemory-policy", "noeviction"]).await;
         let store = store(&server, choice).await;
         take(&store, &subject(0)).await.unwrap();
-        server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
+        server.execute(&["CONFIG", "SET", "maxmemory", "1"]).await;
         for used in 2..=100 {
             let reading = take(&store, &subject(0)).await.unwrap();
             assert_eq!((reading.admission, reading.used), (Admission::Now, used), "{choice:?}");
             let refused = take(&store, &subject(used)).await;
             assert_eq!(refused.unwrap_err(), StoreError::Full, "{choice:?}");
         }
-        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        server.execute(&["CONFIG", "SET", "maxmemory", "0"]).await;
         let mut attempts = 0;
         while take(&store, &subject(9_999)).await.is_err() {
             attempts += 1;

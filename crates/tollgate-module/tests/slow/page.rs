@@ -22,7 +22,7 @@ async fn its_commands_give_a_user_the_module() {
     let server = start(version, &[]).await;
     let user = version.shipped_user();
     let user: Vec<_> = user.iter().map(String::as_str).collect();
-    server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
+    server.execute(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
     let runtime = async || {
         let connection = server.connect_as("tollgate", "password").await;
         let store = Redis::new(connection, Keys::new(PlainHash), RuntimeChoice::Best).await;
@@ -40,7 +40,7 @@ async fn its_commands_give_a_user_the_module() {
                 assert_eq!(file(path), file(&module_file()));
             }
             ["redis-cli", ref words @ ..] => {
-                server.tell(words).await;
+                server.execute(words).await;
             }
             _ => panic!("no test runs {command:?}"),
         }

@@ -51,7 +51,7 @@ async fn reloads_and_copies_keep_every_byte(version: Version) {
     prolong(&mut connection).await;
     let before = dump(&mut connection).await;
     assert!(before.iter().any(|(name, _)| name.contains('#')), "no table");
-    server.tell(&["DEBUG", "RELOAD"]).await;
+    server.execute(&["DEBUG", "RELOAD"]).await;
     assert_eq!(dump(&mut connection).await, before);
     for (name, bytes) in before {
         let saved: Vec<u8> =
@@ -66,11 +66,11 @@ async fn reloads_and_copies_keep_every_byte(version: Version) {
         let restored: Vec<u8> =
             redis::cmd("GET").arg("restored").query_async(&mut connection).await.unwrap();
         assert_eq!(restored, bytes);
-        server.tell(&["COPY", &name, "copied"]).await;
+        server.execute(&["COPY", &name, "copied"]).await;
         let copied: Vec<u8> =
             redis::cmd("GET").arg("copied").query_async(&mut connection).await.unwrap();
         assert_eq!(copied, bytes);
-        server.tell(&["UNLINK", "restored", "copied"]).await;
+        server.execute(&["UNLINK", "restored", "copied"]).await;
     }
 }
 
@@ -83,7 +83,7 @@ async fn an_append_only_file_keeps_every_byte(version: Version) {
     }
     prolong(&mut connection).await;
     let before = dump(&mut connection).await;
-    server.tell(&["DEBUG", "LOADAOF"]).await;
+    server.execute(&["DEBUG", "LOADAOF"]).await;
     assert_eq!(dump(&mut connection).await, before);
 }
 
@@ -113,7 +113,7 @@ async fn a_replica_that_reconnects_has_every_byte(version: Version) {
     for ((choice, _), first) in LAYOUTS.into_iter().zip([28_000_000, 29_000_000]) {
         let store = store(&primary, choice).await;
         fill(&store, first).await;
-        primary.tell(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+        primary.execute(&["CLIENT", "KILL", "TYPE", "replica"]).await;
         fill(&store, first + 3 * TRACES).await;
         wait_for_replica(&mut connection).await;
     }

@@ -84,7 +84,7 @@ async fn a_replica_without_the_module_is_found_before_its_primary_is_written_to(
     best.ready(PATIENCE).await.unwrap();
     assert_eq!(best.runtime(), StepRuntime::Module);
 
-    replica.tell(&["MODULE", "LOAD", &module_file()]).await;
+    replica.execute(&["MODULE", "LOAD", &module_file()]).await;
     tables.ready(PATIENCE).await.unwrap();
     assert_eq!(tables.runtime(), StepRuntime::Tables);
     assert_eq!(charge(&tables).await, 1);

@@ -50,10 +50,10 @@ async fn clients_of_redis_cell_get_its_answers(version: Version) {
         assert!(throttle(&mut connection, words).await.is_err(), "{words}");
         assert_eq!(dump(&mut connection).await, before);
     }
-    server.tell(&["RPUSH", "list", "x"]).await;
+    server.execute(&["RPUSH", "list", "x"]).await;
     let foreign = throttle(&mut connection, "list 1 1 60").await.unwrap_err();
     assert_eq!(foreign.code(), Some("WRONGTYPE"));
-    server.tell(&["DEL", "list"]).await;
+    server.execute(&["DEL", "list"]).await;
     server.assert_every_key_ends().await;
     wait_for_replica(&mut connection).await;
     assert_eq!(dump(&mut replica.connect().await).await, dump(&mut connection).await);

@@ -15,7 +15,7 @@ use crate::tree::{Node, NodeKind};
 pub(crate) struct Anything(pub(crate) Metadata);
 
 impl Decode for Anything {
-    const WHAT: &'static str = "keys with values";
+    const EXPECTED: &'static str = "keys with values";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         map(node, report).map(Self)
@@ -23,7 +23,7 @@ impl Decode for Anything {
 }
 
 fn map(node: &Node, report: &mut Report<'_>) -> Option<Metadata> {
-    let pairs = entries(node, Anything::WHAT, report)?;
+    let pairs = entries(node, Anything::EXPECTED, report)?;
     let pairs =
         pairs.into_iter().map(|(name, (_, value))| Some((name.into(), any(value, report)?)));
     pairs.collect::<Option<_>>().map(Metadata::Map)

@@ -29,17 +29,17 @@ const UNITS: [(&str, u64); 6] = [
 ];
 
 impl Decode for Duration {
-    const WHAT: &'static str = "a duration such as 10s, 15m, 1h or 1h30m";
+    const EXPECTED: &'static str = "a duration such as 10s, 15m, 1h or 1h30m";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         match millis(text) {
             Ok(millis) => Some(Self(millis)),
             Err(hint) => {
-                unexpected_but(node, Self::WHAT, &hint, report);
+                unexpected_but(node, Self::EXPECTED, &hint, report);
                 None
             }
         }

@@ -27,7 +27,7 @@ macro_rules! keys {
         }
 
         impl $crate::decode::Decode for $name {
-            const WHAT: &'static str = $what;
+            const EXPECTED: &'static str = $what;
 
             fn decode(node: &$crate::tree::Node, report: &mut $crate::report::Report<'_>) -> Option<Self> {
                 let known = &[$( $crate::decode::key_name(stringify!($key)) ),*];
@@ -121,7 +121,7 @@ impl<'n> Keys<'n> {
         };
         if matches!(value.kind, NodeKind::Null) {
             let message = format_args!("`{key}` has no value");
-            report.error(key_node.at, message, format_args!("expected {}", T::WHAT));
+            report.error(key_node.at, message, format_args!("expected {}", T::EXPECTED));
             return Field::Invalid;
         }
         match T::decode(value, report) {
@@ -142,20 +142,20 @@ pub(crate) fn entries<'n>(
         unexpected(node, what, report);
         return None;
     };
-    let mut places: HashMap<&str, Span> = HashMap::new();
+    let mut first_spans: HashMap<&str, Span> = HashMap::new();
     let mut entries = Vec::with_capacity(pairs.len());
     for (key, value) in pairs {
         let Some(name) = key.text() else {
             unexpected(key, "a key", report);
             continue;
         };
-        match places.get(name) {
+        match first_spans.get(name) {
             Some(first) => {
-                let hint = format!("first {}", report.place(*first, key.at));
+                let hint = format!("first {}", report.location(*first, key.at));
                 report.error(key.at, format_args!("duplicate key {}", quoted(name)), hint);
             }
             None => {
-                places.insert(name, key.at);
+                first_spans.insert(name, key.at);
                 entries.push((name, (key, value)));
             }
         }

@@ -17,15 +17,15 @@ pub(crate) struct List<T>(pub(crate) Vec<Spanned<T>>);
 pub(crate) struct OneOrMore<T>(pub(crate) Vec<Spanned<T>>);
 
 impl<T: Decode> Decode for List<T> {
-    const WHAT: &'static str = "a list";
+    const EXPECTED: &'static str = "a list";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let NodeKind::Sequence(nodes) = &node.kind else {
             match node.kind {
                 NodeKind::Mapping(_) => {
-                    unexpected_but(node, Self::WHAT, "begin each element with `- `", report);
+                    unexpected_but(node, Self::EXPECTED, "begin each element with `- `", report);
                 }
-                _ => unexpected(node, Self::WHAT, report),
+                _ => unexpected(node, Self::EXPECTED, report),
             }
             return None;
         };
@@ -34,7 +34,7 @@ impl<T: Decode> Decode for List<T> {
 }
 
 impl<T: Decode> Decode for OneOrMore<T> {
-    const WHAT: &'static str = T::WHAT;
+    const EXPECTED: &'static str = T::EXPECTED;
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match &node.kind {

@@ -24,12 +24,12 @@ pub(crate) use duration::Duration;
 pub(crate) use keys::{Keys, Property, entries, key_name, keys, object_schema};
 pub(crate) use list::{List, OneOrMore};
 pub(crate) use names::{Named, Names, is_name};
-pub(crate) use number::Whole;
+pub(crate) use number::Integer;
 pub(crate) use percent::Percent;
 pub(crate) use size::Size;
 pub(crate) use status::StatusRange;
 pub(crate) use window::{CalendarUnit, WindowLength, Zone};
-pub(crate) use word::{Flag, Present, Text, Word, read_word, word_schema, words};
+pub(crate) use word::{Choice, Flag, Present, Text, choice_schema, choices, read_choice};
 
 pub(crate) use crate::quote::quoted;
 use crate::report::Report;
@@ -40,7 +40,7 @@ use crate::tree::{Node, NodeKind};
 pub(crate) trait Decode: JsonSchema + Sized {
     /// The name of the type in messages, with an article. An example of a value can follow the
     /// name.
-    const WHAT: &'static str;
+    const EXPECTED: &'static str;
 
     /// Decodes the value of `node`. Returns `None` after reporting why `node` does not have a value
     /// of this type.

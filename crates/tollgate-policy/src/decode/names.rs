@@ -24,22 +24,27 @@ pub(crate) struct Named<T> {
 }
 
 impl<T: Decode> Decode for Names<T> {
-    const WHAT: &'static str = "names with their values";
+    const EXPECTED: &'static str = "names with their values";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         if matches!(node.kind, NodeKind::Sequence(_)) {
-            unexpected_but(node, Self::WHAT, "write each as `name: value`, without `- `", report);
+            unexpected_but(
+                node,
+                Self::EXPECTED,
+                "write each as `name: value`, without `- `",
+                report,
+            );
             return None;
         }
         let mut names = Vec::new();
-        for (name, (key, node)) in entries(node, Self::WHAT, report)? {
+        for (name, (key, node)) in entries(node, Self::EXPECTED, report)? {
             if !is_name(name) {
                 let hint =
                     format_args!("a name is 1 to {MAX_NAME} letters, digits, `_`, `-` or `.`");
                 report.error(key.at, format_args!("{} is not a valid name", quoted(name)), hint);
             }
             let value = if matches!(node.kind, NodeKind::Null) {
-                let hint = format_args!("expected {}", T::WHAT);
+                let hint = format_args!("expected {}", T::EXPECTED);
                 report.error(key.at, format_args!("{} has no value", quoted(name)), hint);
                 None
             } else {

@@ -11,28 +11,28 @@ use crate::tree::{Node, NodeKind};
 
 /// A whole number from 0 to 2^53 − 1, such as `5000` or `5_000`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Whole(pub(crate) u64);
+pub(crate) struct Integer(pub(crate) u64);
 
-impl Decode for Whole {
-    const WHAT: &'static str = "a whole number such as 5000 or 5_000";
+impl Decode for Integer {
+    const EXPECTED: &'static str = "a whole number such as 5000 or 5_000";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         if matches!(node.kind, NodeKind::Quoted(_)) && digits(text).is_ok() {
-            unexpected_but(node, Self::WHAT, "remove the quotes", report);
+            unexpected_but(node, Self::EXPECTED, "remove the quotes", report);
             return None;
         }
         match digits(text) {
             Ok(number) => Some(Self(number)),
             Err(Some(hint)) => {
-                unexpected_but(node, Self::WHAT, &hint, report);
+                unexpected_but(node, Self::EXPECTED, &hint, report);
                 None
             }
             Err(None) => {
-                unexpected(node, Self::WHAT, report);
+                unexpected(node, Self::EXPECTED, report);
                 None
             }
         }
@@ -71,7 +71,7 @@ pub(super) fn digits(text: &str) -> Result<u64, Option<Cow<'static, str>>> {
     number.filter(|number| *number <= MAX_EXACT).map_or_else(largest, Ok)
 }
 
-impl JsonSchema for Whole {
+impl JsonSchema for Integer {
     fn schema_name() -> Cow<'static, str> {
         "Whole".into()
     }

@@ -13,13 +13,13 @@ use crate::tree::Node;
 pub(crate) struct Percent(pub(crate) tollgate_core::Percent);
 
 impl Decode for Percent {
-    const WHAT: &'static str = "a percentage such as 10%";
+    const EXPECTED: &'static str = "a percentage such as 10%";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match percent(node.text().unwrap_or_default()) {
             Ok(percent) => Some(Self(percent)),
             Err(hint) => {
-                unexpected_but(node, Self::WHAT, &hint, report);
+                unexpected_but(node, Self::EXPECTED, &hint, report);
                 None
             }
         }

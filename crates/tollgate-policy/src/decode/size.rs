@@ -27,17 +27,17 @@ const UNITS: [(&str, u64); 9] = [
 ];
 
 impl Decode for Size {
-    const WHAT: &'static str = "a size such as 64MiB";
+    const EXPECTED: &'static str = "a size such as 64MiB";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         match bytes(text) {
             Ok(bytes) => Some(Self(bytes)),
             Err(hint) => {
-                unexpected_but(node, Self::WHAT, &hint, report);
+                unexpected_but(node, Self::EXPECTED, &hint, report);
                 None
             }
         }

@@ -15,16 +15,16 @@ use crate::tree::Node;
 pub(crate) struct StatusRange(pub(crate) u16, pub(crate) u16);
 
 impl Decode for StatusRange {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "a status such as 404, a class such as 5xx or a range such as 400-499";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         let Some((first, last)) = range(text) else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         let hint = match (first, last) {
@@ -32,7 +32,7 @@ impl Decode for StatusRange {
             _ if first > last => "write the smaller status first",
             _ => return Some(Self(first, last)),
         };
-        unexpected_but(node, Self::WHAT, hint, report);
+        unexpected_but(node, Self::EXPECTED, hint, report);
         None
     }
 }

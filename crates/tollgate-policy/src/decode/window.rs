@@ -56,12 +56,12 @@ const SYNONYMS: [(&str, &str); 8] = [
 ];
 
 impl Decode for WindowLength {
-    const WHAT: &'static str =
+    const EXPECTED: &'static str =
         "a duration such as 10s, 15m, 1h or 1h30m, or day, week, month, year";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         if let Some(unit) = CalendarUnit::ALL.into_iter().find(|unit| unit.word() == text) {
@@ -78,7 +78,7 @@ impl Decode for WindowLength {
                 None => hint,
             },
         };
-        unexpected_but(node, Self::WHAT, &hint, report);
+        unexpected_but(node, Self::EXPECTED, &hint, report);
         None
     }
 }
@@ -104,11 +104,11 @@ impl JsonSchema for WindowLength {
 pub(crate) struct Zone(pub(crate) String);
 
 impl Decode for Zone {
-    const WHAT: &'static str = "a time zone such as Europe/Berlin";
+    const EXPECTED: &'static str = "a time zone such as Europe/Berlin";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         let Some(text) = node.text() else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         if tollgate_calendar::is_zone(text) {

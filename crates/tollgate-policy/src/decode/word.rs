@@ -11,7 +11,7 @@ use crate::tree::{Node, NodeKind};
 
 /// Declares a type for a key whose value is one word of a fixed set. Each word stands for a value
 /// of another type.
-macro_rules! words {
+macro_rules! choices {
     (
         $(#[doc = $doc:literal])*
         struct $name:ident($type:ty) as $what:literal
@@ -22,11 +22,11 @@ macro_rules! words {
         pub(crate) struct $name(pub(crate) $type);
 
         impl $crate::decode::Decode for $name {
-            const WHAT: &'static str = $what;
+            const EXPECTED: &'static str = $what;
 
             fn decode(node: &$crate::tree::Node, report: &mut $crate::report::Report<'_>) -> Option<Self> {
-                let words = [$( $crate::decode::Word { word: $word, value: $value } ),+];
-                $crate::decode::read_word(node, $what, words, report).map(Self)
+                let choices = [$( $crate::decode::Choice { word: $word, value: $value } ),+];
+                $crate::decode::read_choice(node, $what, choices, report).map(Self)
             }
         }
 
@@ -36,34 +36,34 @@ macro_rules! words {
             }
 
             fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let words = [$( ($word, concat!("", $($word_doc),*)) ),+];
-                $crate::decode::word_schema(concat!("", $($doc),*), &words)
+                let choices = [$( ($word, concat!("", $($word_doc),*)) ),+];
+                $crate::decode::choice_schema(concat!("", $($doc),*), &choices)
             }
         }
     };
 }
-pub(crate) use words;
+pub(crate) use choices;
 
 /// A word that can be chosen, with the value that it stands for.
-pub(crate) struct Word<T> {
+pub(crate) struct Choice<T> {
     pub(crate) word: &'static str,
     pub(crate) value: T,
 }
 
-/// Returns the value of the word in `node`, which must be one of `words`. Returns `None` after
+/// Returns the value of the word in `node`, which must be one of `choices`. Returns `None` after
 /// reporting that it is another word. `what` is the name of the choice in messages.
-pub(crate) fn read_word<T, const N: usize>(
+pub(crate) fn read_choice<T, const N: usize>(
     node: &Node,
     what: &str,
-    words: [Word<T>; N],
+    choices: [Choice<T>; N],
     report: &mut Report<'_>,
 ) -> Option<T> {
     let Some(text) = node.text() else {
         unexpected(node, what, report);
         return None;
     };
-    let known = words.each_ref().map(|word| word.word);
-    if let Some(word) = words.into_iter().find(|word| word.word == text) {
+    let known = choices.each_ref().map(|word| word.word);
+    if let Some(word) = choices.into_iter().find(|word| word.word == text) {
         return Some(word.value);
     }
     let kind = what.split_once(' ').map_or(what, |(_article, kind)| kind);
@@ -90,10 +90,10 @@ pub(crate) fn read_word<T, const N: usize>(
 const SYNONYMS: [(&str, &str); 3] =
     [("leaky_bucket", "token_bucket"), ("gcra", "token_bucket"), ("sliding_counter", "two_bucket")];
 
-/// Returns the JSON schema of a choice. `about` describes the choice, and `words` are pairs of a
+/// Returns the JSON schema of a choice. `about` describes the choice, and `choices` are pairs of a
 /// word and its description.
-pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
-    let choices: Vec<Value> = words
+pub(crate) fn choice_schema(about: &str, choices: &[(&str, &str)]) -> Schema {
+    let choices: Vec<Value> = choices
         .iter()
         .map(|(word, about)| json!({ "const": word, "description": about.trim() }))
         .collect();
@@ -105,17 +105,17 @@ pub(crate) fn word_schema(about: &str, words: &[(&str, &str)]) -> Schema {
 pub(crate) struct Text(pub(crate) String);
 
 impl Decode for Text {
-    const WHAT: &'static str = "a text";
+    const EXPECTED: &'static str = "a text";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.text() {
             Some("") => {
-                unexpected_but(node, Self::WHAT, "the text is empty", report);
+                unexpected_but(node, Self::EXPECTED, "the text is empty", report);
                 None
             }
             Some(text) => Some(Self(text.to_owned())),
             None => {
-                unexpected(node, Self::WHAT, report);
+                unexpected(node, Self::EXPECTED, report);
                 None
             }
         }
@@ -142,14 +142,14 @@ impl JsonSchema for Text {
 pub(crate) struct Flag(pub(crate) bool);
 
 impl Decode for Flag {
-    const WHAT: &'static str = "true or false";
+    const EXPECTED: &'static str = "true or false";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match &node.kind {
             NodeKind::Plain(text) if **text == *"true" => Some(Self(true)),
             NodeKind::Plain(text) if **text == *"false" => Some(Self(false)),
             _ => {
-                unexpected(node, Self::WHAT, report);
+                unexpected(node, Self::EXPECTED, report);
                 None
             }
         }
@@ -175,14 +175,14 @@ impl JsonSchema for Flag {
 pub(crate) struct Present;
 
 impl Decode for Present {
-    const WHAT: &'static str = "{} or true";
+    const EXPECTED: &'static str = "{} or true";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match &node.kind {
             NodeKind::Plain(text) if **text == *"true" => Some(Self),
             NodeKind::Mapping(pairs) if pairs.is_empty() => Some(Self),
             _ => {
-                unexpected(node, Self::WHAT, report);
+                unexpected(node, Self::EXPECTED, report);
                 None
             }
         }

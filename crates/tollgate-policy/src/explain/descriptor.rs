@@ -39,7 +39,7 @@ fn add_rows(
     for node in level.nodes() {
         let path = format!("{above}{}", entry(node));
         match &node.rule {
-            Some(rule) => rows.push((path.clone(), said(policy, rule))),
+            Some(rule) => rows.push((path.clone(), text(policy, rule))),
             None if node.children.is_empty() => rows.push((path.clone(), "no limit".to_owned())),
             None => {}
         }
@@ -60,30 +60,30 @@ fn entry(node: &Node) -> String {
     }
 }
 
-fn said(policy: &Policy, rule: &DescriptorRule) -> String {
-    let mut said = match rule.allowance {
+fn text(policy: &Policy, rule: &DescriptorRule) -> String {
+    let mut text = match rule.allowance {
         Allowance::Limit(index) => policy.limits()[index].limit.name().to_owned(),
         Allowance::Unlimited => "unlimited".to_owned(),
         Allowance::Blocked => "blocked".to_owned(),
     };
-    said.push_str(match rule.mode {
+    text.push_str(match rule.mode {
         NodeMode::Enforce => "",
         NodeMode::Shadow => " (shadow)",
         NodeMode::Quota => " (quota)",
     });
     if let Some(name) = &rule.name {
-        said.push_str(&format!("; name {name}"));
+        text.push_str(&format!("; name {name}"));
     }
     if !rule.replaces.is_empty() {
-        said.push_str(&format!("; replaces {}", rule.replaces.join(", ")));
+        text.push_str(&format!("; replaces {}", rule.replaces.join(", ")));
     }
     if rule.metric == MetricDetail::Values {
-        said.push_str("; metrics by value");
+        text.push_str("; metrics by value");
     }
     if rule.metadata != Metadata::Null {
-        said.push_str("; with metadata");
+        text.push_str("; with metadata");
     }
-    said
+    text
 }
 
 /// Returns whether a descriptor tree of the policy uses the limit of `binding`.

@@ -169,9 +169,9 @@ fn sentinels(redis: &RedisSettings) -> Option<String> {
         return None;
     }
     let SentinelAccess { user, password, tls } = &redis.sentinel;
-    let said = [access(user.as_deref(), password.as_ref()), certificates(tls)];
-    let said = std::iter::once(services.join(", ")).chain(said.into_iter().flatten());
-    Some(said.collect::<Vec<_>>().join(", "))
+    let text = [access(user.as_deref(), password.as_ref()), certificates(tls)];
+    let text = std::iter::once(services.join(", ")).chain(text.into_iter().flatten());
+    Some(text.collect::<Vec<_>>().join(", "))
 }
 
 fn outage(redis: &RedisSettings) -> String {
@@ -200,8 +200,8 @@ fn certificates(tls: &TlsFiles) -> Option<String> {
     let authorities = authorities.map(|path| format!("trusts {}", path.display()));
     let identity = tls.identity.as_ref();
     let identity = identity.map(|own| format!("presents {}", own.certificate.display()));
-    let said: Vec<String> = authorities.into_iter().chain(identity).collect();
-    (!said.is_empty()).then(|| said.join(", "))
+    let text: Vec<String> = authorities.into_iter().chain(identity).collect();
+    (!text.is_empty()).then(|| text.join(", "))
 }
 
 fn count(number: usize, what: &str) -> String {
@@ -220,10 +220,10 @@ limits: { core: { quota: 5, window: 1h, per: token, reveal: true } }
 rules: [{ match: { has: token }, limits: core }]
 ";
 
-    fn said(store: &str) -> String {
+    fn text(store: &str) -> String {
         let loaded = crate::parse("shop.yaml", &format!("{POLICY}{store}")).unwrap();
-        let said = crate::explain(&loaded).to_string();
-        said.split_once("store\n").unwrap().1.to_owned()
+        let text = crate::explain(&loaded).to_string();
+        text.split_once("store\n").unwrap().1.to_owned()
     }
 
     #[test]
@@ -236,7 +236,7 @@ rules: [{ match: { has: token }, limits: core }]
   outage    while a shard is down, this node admits the whole of each limit
   revealed  subjects of core are readable in keys
 ";
-        assert_eq!(said("store: { redis: { shards: { a: { primary: 'redis://h' } } } }"), expected);
+        assert_eq!(text("store: { redis: { shards: { a: { primary: 'redis://h' } } } }"), expected);
     }
 
     #[test]
@@ -268,7 +268,7 @@ store:
   tls         trusts ca.pem, presents client.pem
   revealed    subjects of core are readable in keys
 ";
-        assert_eq!(said(store), expected);
+        assert_eq!(text(store), expected);
     }
 
     #[test]
@@ -290,14 +290,14 @@ store:
   outage     while a shard is down, this node admits the whole of each limit
   revealed   subjects of core are readable in keys
 ";
-        assert_eq!(said(store), expected);
+        assert_eq!(text(store), expected);
     }
 
     #[test]
     fn many_shards_are_not_all_named() {
         let shard = |index| format!("s{index}: {{ primary: 'redis://h{index}' }}, ");
         let shards: String = (0..9).map(shard).collect();
-        let said = said(&format!("store: {{ redis: {{ shards: {{ {shards} }} }} }}"));
-        assert!(said.contains("9 shards (s0, s1, s2, s3, s4, s5, s6, s7, …)"), "{said}");
+        let text = text(&format!("store: {{ redis: {{ shards: {{ {shards} }} }} }}"));
+        assert!(text.contains("9 shards (s0, s1, s2, s3, s4, s5, s6, s7, …)"), "{text}");
     }
 }

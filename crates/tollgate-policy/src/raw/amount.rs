@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{Decode, Field, Names, Text, Whole, keys};
+use crate::decode::{Decode, Field, Integer, Names, Text, keys};
 use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
@@ -13,7 +13,7 @@ use crate::tree::{Node, NodeKind};
 /// A number of units: the same for all requests, or selected by the value of a subject.
 #[derive(Clone, Debug)]
 pub(crate) enum Amount {
-    Known(Whole),
+    Known(Integer),
     ByValue(Arc<ByValue>),
 }
 
@@ -25,9 +25,9 @@ keys! {
         /// see `trusted` of the subject.
         by: Text,
         /// The number for each value, such as `{ free: 60, pro: 6_000 }`, at most 1,000.
-        values: Names<Whole>,
+        values: Names<Integer>,
         /// The number for requests with another value, or without one.
-        default: Whole,
+        default: Integer,
     }
 }
 
@@ -50,7 +50,7 @@ impl Amount {
     }
 
     /// Returns the position, in the file, of the number that [`default`](Self::default) returns.
-    pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
+    pub(crate) fn span(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         let default = Self::by_value(field).and_then(|by_value| by_value.default.given());
         Some(default.map_or(given.at, |default| default.at))
@@ -58,12 +58,12 @@ impl Amount {
 }
 
 impl Decode for Amount {
-    const WHAT: &'static str = Whole::WHAT;
+    const EXPECTED: &'static str = Integer::EXPECTED;
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.kind {
             NodeKind::Mapping(_) => Some(Self::ByValue(Arc::new(ByValue::decode(node, report)?))),
-            _ => Whole::decode(node, report).map(Self::Known),
+            _ => Integer::decode(node, report).map(Self::Known),
         }
     }
 }
@@ -75,7 +75,7 @@ impl JsonSchema for Amount {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (known, by_value) =
-            (generator.subschema_for::<Whole>(), generator.subschema_for::<ByValue>());
+            (generator.subschema_for::<Integer>(), generator.subschema_for::<ByValue>());
         json_schema!({
             "description": "A number of units: the same for all requests, or selected by the value of a subject.",
             "anyOf": [known, by_value],

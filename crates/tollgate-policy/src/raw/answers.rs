@@ -1,7 +1,7 @@
 //! The key `answers`: responses to clients, and refunds.
 
 use super::choices::{OnFailureName, ProfileName};
-use crate::decode::{Flag, Names, OneOrMore, StatusRange, Text, Whole, keys};
+use crate::decode::{Flag, Integer, Names, OneOrMore, StatusRange, Text, keys};
 
 keys! {
     /// The responses to clients, and when a charge is refunded.
@@ -40,7 +40,7 @@ keys! {
     struct RefuseAnswer as "a refusal" {
         /// The status of the response, 400 to 599. By default the status in `answers.refuse`, or
         /// 429.
-        status: Whole,
+        status: Integer,
         /// Further header fields, up to 16, such as `{ cache-control: no-store }`.
         headers: Names<Text>,
         /// The address of a page about the limits, for the header field `Link` and for templates.

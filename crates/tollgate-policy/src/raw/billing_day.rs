@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{Decode, Field, Text, Whole, keys};
+use crate::decode::{Decode, Field, Integer, Text, keys};
 use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
@@ -14,7 +14,7 @@ use crate::tree::{Node, NodeKind};
 /// read from the request.
 #[derive(Clone, Debug)]
 pub(crate) enum BillingDay {
-    Known(Whole),
+    Known(Integer),
     BySubject(Arc<DayBySubject>),
 }
 
@@ -27,7 +27,7 @@ keys! {
         /// `trusted` of the subject.
         by: Text,
         /// The day for requests with another value, or without one.
-        default: Whole,
+        default: Integer,
     }
 }
 
@@ -42,7 +42,7 @@ impl BillingDay {
     }
 
     /// Returns the position, in the file, of the day that [`default`](Self::default) returns.
-    pub(crate) fn place(field: &Field<Self>) -> Option<Span> {
+    pub(crate) fn span(field: &Field<Self>) -> Option<Span> {
         let given = field.given()?;
         match &given.value {
             Self::Known(_) => Some(given.at),
@@ -52,14 +52,14 @@ impl BillingDay {
 }
 
 impl Decode for BillingDay {
-    const WHAT: &'static str = Whole::WHAT;
+    const EXPECTED: &'static str = Integer::EXPECTED;
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.kind {
             NodeKind::Mapping(_) => {
                 Some(Self::BySubject(Arc::new(DayBySubject::decode(node, report)?)))
             }
-            _ => Whole::decode(node, report).map(Self::Known),
+            _ => Integer::decode(node, report).map(Self::Known),
         }
     }
 }
@@ -71,7 +71,7 @@ impl JsonSchema for BillingDay {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (known, by_subject) =
-            (generator.subschema_for::<Whole>(), generator.subschema_for::<DayBySubject>());
+            (generator.subschema_for::<Integer>(), generator.subschema_for::<DayBySubject>());
         json_schema!({
             "description": "The day of the month on which windows begin: the same for all requests, or read from them.",
             "anyOf": [known, by_subject],

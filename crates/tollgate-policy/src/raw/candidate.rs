@@ -1,7 +1,7 @@
 //! The key `candidate`: a second definition of a limit that is evaluated on the same requests.
 
 use super::choices::{AlgorithmName, AnchorName, WeekdayName};
-use crate::decode::{Duration, Whole, WindowLength, Zone, keys};
+use crate::decode::{Duration, Integer, WindowLength, Zone, keys};
 
 keys! {
     /// A second definition of a limit. It is evaluated on the same requests with its own counters
@@ -10,7 +10,7 @@ keys! {
         /// The algorithm.
         algorithm: AlgorithmName,
         /// The quota of a window.
-        quota: Whole,
+        quota: Integer,
         /// The time that the quota is for.
         window: WindowLength,
         /// For calendar windows: the time zone in which they begin.
@@ -18,10 +18,10 @@ keys! {
         /// For `window: week`: the day on which it begins.
         week_start: WeekdayName,
         /// For `window: month`: the day of the month on which it begins.
-        billing_day: Whole,
+        billing_day: Integer,
         /// For `token_bucket`: the most units that can be saved up. If the limit has another
         /// algorithm, the default is the candidate's quota.
-        burst: Whole,
+        burst: Integer,
         /// For `sliding_window`: the length of the blocks that the window is divided into.
         precision: Duration,
         /// For `fixed_window`: when a window begins.

@@ -9,7 +9,7 @@ use tollgate_core::policy::{
 };
 use tollgate_core::{CertificateName, LimitMode, OnChange, OnExpiry, Unit};
 
-use crate::decode::words;
+use crate::decode::choices;
 use crate::settings::{DecisionClock, ReadFrom, StepForm, Transport};
 
 /// The algorithm of a limit, without its numbers.
@@ -38,7 +38,7 @@ impl Kind {
     }
 }
 
-words! {
+choices! {
     /// The algorithm of a limit.
     struct AlgorithmName(Kind) as "an algorithm" {
         /// Counts from zero in every window.
@@ -57,7 +57,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// A name in a client's certificate.
     struct CertificateNameWord(CertificateName) as "a name in a certificate" {
         /// The whole subject, such as `C=DE,O=Example,CN=billing`.
@@ -73,7 +73,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// When a fixed window begins.
     struct AnchorName(Anchor) as "an anchor" {
         /// With the first request of each subject.
@@ -83,7 +83,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The first day of a calendar week.
     struct WeekdayName(Weekday) as "a day of the week" {
         /// Monday, the first day of the week in ISO 8601.
@@ -103,7 +103,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The unit of a limit, as clients see it.
     struct UnitName(Unit) as "a unit" {
         /// Requests, or points that represent requests.
@@ -115,7 +115,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The treatment of a reservation that expires before it is settled.
     struct OnExpiryName(OnExpiry) as "an on_expiry mode" {
         /// The reserved units are refunded to the limit.
@@ -125,7 +125,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The treatment of existing counters when the limit is changed.
     struct OnChangeName(OnChange) as "an on_change mode" {
         /// Used units stay used, and the current window ends when it was going to end. Counters
@@ -142,24 +142,24 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// How a value is stored.
-    struct Keep(Kept) as "a `keep` mode" {
+    struct KeepMode(StorageForm) as "a `keep` mode" {
         /// As a hash with the deployment's key: it cannot be read from the store.
-        "hashed" => Kept::Hashed,
+        "hashed" => StorageForm::Hashed,
         /// In clear text: it can be read by anyone with access to the store.
-        "clear" => Kept::Clear,
+        "clear" => StorageForm::Clear,
     }
 }
 
 /// How a value is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kept {
+pub(crate) enum StorageForm {
     Hashed,
     Clear,
 }
 
-words! {
+choices! {
     /// The answer to a request with a body in which a subject cannot be read.
     struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
         /// The request is treated like a request without the subject.
@@ -169,7 +169,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Which of the matching rules decide.
     struct RuleOrder(MatchMode) as "a rules_apply mode" {
         /// Only the first rule that matches.
@@ -180,7 +180,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Whether the case of letters in paths counts.
     struct PathCaseName(PathCase) as "a setting for case" {
         /// `/Login` is not `/login`.
@@ -190,7 +190,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Whether the parameters of path segments count.
     struct PathParametersName(PathParameters) as "a setting for parameters" {
         /// `/login;v=1` is not `/login`.
@@ -200,7 +200,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The answer to requests with a path that services interpret in different ways.
     struct AmbiguousPathsName(AmbiguousPaths) as "a setting for ambiguous paths" {
         /// The requests are answered with 400 and are not charged.
@@ -210,7 +210,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Whether a rule refuses requests.
     struct RuleModeName(RuleMode) as "a mode" {
         /// Refuses requests that exceed a limit.
@@ -220,7 +220,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// What decides charges on a limit.
     struct LimitModeName(LimitMode) as "a limit mode" {
         /// In the store, for each request.
@@ -234,7 +234,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// How the descriptors of one request are counted.
     struct CountingName(Counting) as "a counting mode" {
         /// In one charge: a refused request is not counted on any limit.
@@ -245,7 +245,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The effect of a descriptor's refusal.
     struct DescriptorMode(NodeMode) as "a mode" {
         /// The request is refused.
@@ -258,7 +258,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// When a request is charged.
     struct ChargeMoment(ChargeOn) as "a charge mode" {
         /// On arrival, and refunded if the response turns out to be free. This is exact.
@@ -270,7 +270,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Response header fields with the client's status.
     struct ProfileName(HeaderProfile) as "a header profile" {
         /// `x-ratelimit-limit`, `-remaining`, `-used`, `-reset` (epoch seconds) and `-resource`.
@@ -285,7 +285,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The fallback for requests while the store does not answer.
     struct OnFailureName(OnFailure) as "an on_failure mode" {
         /// The request is admitted: an outage of the limiter does not become an outage of the
@@ -300,7 +300,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The header that the trusted proxies write.
     struct HeaderName(AddressHeader) as "a forwarding header" {
         /// `X-Forwarded-For`.
@@ -310,7 +310,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The clock for decisions.
     struct ClockName(DecisionClock) as "a clock" {
         /// The node's own clock.
@@ -320,7 +320,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The servers that reads of a client's status are sent to.
     struct ReadsName(ReadFrom) as "a `reads` mode" {
         /// Replicas, and the primary if no replica can answer.
@@ -330,7 +330,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// How a decision runs on the servers.
     struct ScriptingName(StepForm) as "a scripting mode" {
         /// In the server module if the server has loaded it, otherwise as a function if the server
@@ -354,7 +354,7 @@ pub(crate) enum TopologyKind {
     Cluster,
 }
 
-words! {
+choices! {
     /// How the servers of a shard are found.
     struct TopologyName(TopologyKind) as "a topology" {
         /// The policy file lists them: `primary` and `replicas`.
@@ -366,7 +366,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The transport to servers that sentinels announce.
     struct TransportName(Transport) as "a transport" {
         /// Unencrypted.

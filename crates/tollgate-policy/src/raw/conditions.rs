@@ -67,13 +67,13 @@ pub(crate) enum WantedValue {
 }
 
 impl Decode for WantedValue {
-    const WHAT: &'static str = "a text, or { exact: TEXT }";
+    const EXPECTED: &'static str = "a text, or { exact: TEXT }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match &node.kind {
             NodeKind::Mapping(_) => ValueForm::decode(node, report).map(Self::Form),
             NodeKind::Sequence(_) | NodeKind::Null => {
-                unexpected(node, Self::WHAT, report);
+                unexpected(node, Self::EXPECTED, report);
                 None
             }
             _ => Text::decode(node, report).map(Self::Plain),
@@ -82,7 +82,7 @@ impl Decode for WantedValue {
 }
 
 impl Decode for WantedValues {
-    const WHAT: &'static str = "a name, or { name: value }";
+    const EXPECTED: &'static str = "a name, or { name: value }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         if let Some(name) = node.text() {
@@ -90,7 +90,7 @@ impl Decode for WantedValues {
             return Some(Self(vec![(name, None)]));
         }
         let mut wanted = Vec::new();
-        for (name, (key, node)) in entries(node, Self::WHAT, report)? {
+        for (name, (key, node)) in entries(node, Self::EXPECTED, report)? {
             if matches!(node.kind, NodeKind::Null) {
                 let message = format_args!("{} has no value", quoted(name));
                 report.error(key.at, message, "for any value, write the name alone");

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::decode::{Decode, Duration, Size, Text, Whole, keys};
+use crate::decode::{Decode, Duration, Integer, Size, Text, keys};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
@@ -12,7 +12,7 @@ use crate::tree::{Node, NodeKind};
 /// complete.
 #[derive(Debug)]
 pub(crate) enum Cost {
-    Known(Whole),
+    Known(Integer),
     Metered(Box<Metered>),
 }
 
@@ -39,7 +39,7 @@ keys! {
 /// The units that are reserved: a fixed number, or a value from the request.
 #[derive(Debug)]
 pub(crate) enum Reserve {
-    Known(Whole),
+    Known(Integer),
     From(Box<ReserveFrom>),
 }
 
@@ -52,33 +52,33 @@ keys! {
         /// this, `tollgate proxy` reads JSON bodies of up to 256 KiB.
         from_json: Text,
         /// The units that are reserved if the request has no such value.
-        default: Whole,
+        default: Integer,
         /// The fewest units that are reserved, whatever the request's value. By default 1.
-        min: Whole,
+        min: Integer,
         /// The most units that are reserved, whatever the request's value.
-        max: Whole,
+        max: Integer,
     }
 }
 
 impl Decode for Cost {
-    const WHAT: &'static str = "a whole number, or a metered cost such as { from_time: 1ms }";
+    const EXPECTED: &'static str = "a whole number, or a metered cost such as { from_time: 1ms }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.kind {
             NodeKind::Mapping(_) => Some(Self::Metered(Box::new(Metered::decode(node, report)?))),
-            _ => Whole::decode(node, report).map(Self::Known),
+            _ => Integer::decode(node, report).map(Self::Known),
         }
     }
 }
 
 impl Decode for Reserve {
-    const WHAT: &'static str = "a whole number, or a value from the request such as \
+    const EXPECTED: &'static str = "a whole number, or a value from the request such as \
                                 { from_json: /max_tokens, default: 1024 }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match node.kind {
             NodeKind::Mapping(_) => Some(Self::From(Box::new(ReserveFrom::decode(node, report)?))),
-            _ => Whole::decode(node, report).map(Self::Known),
+            _ => Integer::decode(node, report).map(Self::Known),
         }
     }
 }
@@ -90,7 +90,7 @@ impl JsonSchema for Cost {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (known, metered) =
-            (generator.subschema_for::<Whole>(), generator.subschema_for::<Metered>());
+            (generator.subschema_for::<Integer>(), generator.subschema_for::<Metered>());
         json_schema!({
             "description": "The cost of a request: known on arrival, or only with the response.",
             "anyOf": [known, metered],
@@ -105,7 +105,7 @@ impl JsonSchema for Reserve {
 
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let (known, from) =
-            (generator.subschema_for::<Whole>(), generator.subschema_for::<ReserveFrom>());
+            (generator.subschema_for::<Integer>(), generator.subschema_for::<ReserveFrom>());
         json_schema!({
             "description": "The units that are reserved: a fixed number, or a value from the request.",
             "anyOf": [known, from],

@@ -1,7 +1,7 @@
 //! Settings of the deployment: trusted proxies and the store.
 
 use super::{HeaderName, Memcached, Memory, Redis, Rollout, Shadow};
-use crate::decode::{Whole, keys};
+use crate::decode::{Integer, keys};
 
 keys! {
     /// How the trusted proxies announce the client's address.
@@ -10,7 +10,7 @@ keys! {
         header: HeaderName,
         /// The most proxies between a client and this node, 1 to 32. By default the number of
         /// trusted proxies, up to 32.
-        hops: Whole,
+        hops: Integer,
     }
 }
 

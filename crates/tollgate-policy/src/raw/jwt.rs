@@ -2,7 +2,7 @@
 
 use tollgate_jwt::Algorithm;
 
-use crate::decode::{Duration, Flag, OneOrMore, Text, keys, words};
+use crate::decode::{Duration, Flag, OneOrMore, Text, choices, keys};
 
 keys! {
     /// JSON web tokens (JWT), whose claims can be subjects.
@@ -29,7 +29,7 @@ keys! {
     }
 }
 
-words! {
+choices! {
     /// An algorithm of a token's signature.
     struct TokenAlgorithm(Algorithm) as "an algorithm of a signature" {
         /// RSA with PKCS #1 v1.5 and SHA-256.

@@ -9,7 +9,7 @@ use super::choices::{
     AlgorithmName, AnchorName, LimitModeName, OnChangeName, OnExpiryName, UnitName, WeekdayName,
 };
 use crate::decode::{
-    Duration, Flag, OneOrMore, Percent, StatusRange, Text, Whole, WindowLength, Zone, keys,
+    Duration, Flag, Integer, OneOrMore, Percent, StatusRange, Text, WindowLength, Zone, keys,
 };
 
 keys! {
@@ -107,11 +107,11 @@ keys! {
         max_duration: Duration,
         /// The most units that all reservations of a subject may have together. By default the
         /// limit's capacity.
-        max_units: Whole,
+        max_units: Integer,
         /// The treatment of a reservation that expires before it is settled. By default `release`.
         on_expiry: OnExpiryName,
         /// The units beyond the quota that a settlement may use if the cost is higher than the
         /// reservation. Not for `token_bucket` and `two_bucket`. By default 0.
-        overdraft: Whole,
+        overdraft: Integer,
     }
 }

@@ -1,6 +1,6 @@
 //! The key `store.memcached`: servers of memcached.
 
-use crate::decode::{Duration, OneOrMore, Text, Whole, keys, words};
+use crate::decode::{Duration, Integer, OneOrMore, Text, choices, keys};
 use crate::settings::MemcachedLayout;
 
 keys! {
@@ -14,14 +14,14 @@ keys! {
         layout: LayoutName,
         /// The number of nodes that share the limits: with `on_failure: local`, each node admits
         /// its share, the quota divided by this number. By default 1.
-        nodes: Whole,
+        nodes: Integer,
         /// The deadline of a decision, however slow the servers are, `1ms` to `10s`. By default
         /// `15ms`.
         deadline: Duration,
     }
 }
 
-words! {
+choices! {
     /// How limits are stored in memcached.
     struct LayoutName(MemcachedLayout) as "a layout" {
         /// The state of a limit for one subject is one item.

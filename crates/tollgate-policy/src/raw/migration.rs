@@ -1,7 +1,7 @@
 //! The keys `store.rollout` and `store.shadow`: two stores at once.
 
 use super::{Memcached, Memory, Redis};
-use crate::decode::{Percent, keys, words};
+use crate::decode::{Percent, choices, keys};
 use crate::settings::OnMove;
 
 keys! {
@@ -47,7 +47,7 @@ keys! {
     }
 }
 
-words! {
+choices! {
     /// The treatment of a client's counters when the client moves from one store to the other.
     struct OnMoveName(OnMove) as "an on_move mode" {
         /// The counters are transferred: used units stay used, and the current window continues.

@@ -32,7 +32,8 @@ pub(crate) use answers::{Answers, RefuseAnswer};
 pub(crate) use billing_day::BillingDay;
 pub(crate) use candidate::Candidate;
 pub(crate) use choices::{
-    CertificateNameWord, HeaderName, Keep, Kept, Kind, RuleOrder, TopologyKind, UnreadName,
+    CertificateNameWord, HeaderName, KeepMode, Kind, RuleOrder, StorageForm, TopologyKind,
+    UnreadName,
 };
 pub(crate) use conditions::{Conditions, ValueForm, WantedValue, WantedValues};
 pub(crate) use cost::{Cost, Metered, Reserve};

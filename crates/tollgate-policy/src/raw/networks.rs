@@ -26,7 +26,8 @@ keys! {
 }
 
 impl Decode for Networks {
-    const WHAT: &'static str = "networks such as [10.0.0.0/8, 2001:db8::/32], or { file: PATH }";
+    const EXPECTED: &'static str =
+        "networks such as [10.0.0.0/8, 2001:db8::/32], or { file: PATH }";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         match &node.kind {

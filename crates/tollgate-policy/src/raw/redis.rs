@@ -2,7 +2,7 @@
 
 use super::choices::{ClockName, ReadsName, ScriptingName, TopologyName, TransportName};
 use super::secret::Secret;
-use crate::decode::{Duration, Flag, Names, OneOrMore, Text, Whole, keys};
+use crate::decode::{Duration, Flag, Integer, Names, OneOrMore, Text, keys};
 
 keys! {
     /// In Redis or Valkey: all nodes with the same shards share one set of counters.
@@ -15,7 +15,7 @@ keys! {
         previous: Previous,
         /// The number of nodes that share the limits: with `on_failure: local`, each node admits
         /// its share, the quota divided by this number. By default 1.
-        nodes: Whole,
+        nodes: Integer,
         /// The deadline of a decision, however slow the servers are, `1ms` to `10s`. By default
         /// `15ms`.
         deadline: Duration,
@@ -78,7 +78,7 @@ keys! {
         transport: TransportName,
         /// The shard's share of all clients, relative to the weights of the other shards, 1 to
         /// 1,048,576. By default 1.
-        weight: Whole,
+        weight: Integer,
     }
 }
 

@@ -9,7 +9,7 @@ use super::choices::{ChargeMoment, OnFailureName, RuleModeName};
 use super::shed::PriorityName;
 use super::{Conditions, Cost};
 use crate::decode::{
-    Decode, Duration, Field, OneOrMore, Spanned, StatusRange, Text, Whole, keys, unexpected,
+    Decode, Duration, Field, Integer, OneOrMore, Spanned, StatusRange, Text, keys, unexpected,
 };
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
@@ -56,7 +56,7 @@ keys! {
         wait: Duration,
         /// The most requests of one subject that wait on each node at a time, up to 1,000. Further
         /// requests are refused immediately. By default 100.
-        length: Whole,
+        length: Integer,
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) struct LimitUse {
 }
 
 impl Decode for LimitUse {
-    const WHAT: &'static str = "a limit such as core, or { core: 5 } with its cost";
+    const EXPECTED: &'static str = "a limit such as core, or { core: 5 } with its cost";
 
     fn decode(node: &Node, report: &mut Report<'_>) -> Option<Self> {
         if let Some(name) = node.text() {
@@ -76,7 +76,7 @@ impl Decode for LimitUse {
             return Some(Self { limit, cost: Field::Absent });
         }
         let NodeKind::Mapping(pairs) = &node.kind else {
-            unexpected(node, Self::WHAT, report);
+            unexpected(node, Self::EXPECTED, report);
             return None;
         };
         let [(key, _)] = pairs.as_slice() else {

@@ -3,7 +3,7 @@
 use tollgate_core::policy::Priority;
 use tollgate_core::policy::shedding::ShedMode;
 
-use crate::decode::{Duration, Percent, Whole, keys, words};
+use crate::decode::{Duration, Integer, Percent, choices, keys};
 
 keys! {
     /// Load shedding: refuses requests with 503 under overload, before any limit is charged, lowest
@@ -23,7 +23,7 @@ keys! {
     /// A pool of requests in flight across all nodes. A share of it is kept for critical requests.
     struct Fleet as "a fleet", requires "capacity" {
         /// The most requests in flight on all nodes together, 2 to 10,000.
-        capacity: Whole,
+        capacity: Integer,
         /// The share of the capacity that only critical requests can use. By default `20%`.
         reserve_critical: Percent,
         /// How long a permit is valid if its node does not renew it. A node renews the permits of
@@ -39,7 +39,7 @@ keys! {
     /// bound decides.
     struct Worker as "a worker" {
         /// The most requests in flight on the node.
-        in_flight: Whole,
+        in_flight: Integer,
         /// The most requests in flight on the node, adapted to how the service responds.
         adaptive: Adaptive,
         /// The longest time that requests may wait on the node before they are forwarded, such as
@@ -58,9 +58,9 @@ keys! {
         /// The algorithm that adapts the bound.
         algorithm: AdaptiveName,
         /// The smallest bound, which is also the initial one.
-        min: Whole,
+        min: Integer,
         /// The largest bound.
-        max: Whole,
+        max: Integer,
         /// For `aimd`: the longest time until the head of a response. By default `5s`.
         timeout: Duration,
     }
@@ -73,7 +73,7 @@ pub(crate) enum AdaptiveKind {
     Aimd,
 }
 
-words! {
+choices! {
     /// The algorithm of an adaptive bound.
     struct AdaptiveName(AdaptiveKind) as "an adaptive algorithm" {
         /// Compares current response times with earlier ones, like Gradient2 of Netflix's
@@ -85,7 +85,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// Whether a shedder refuses requests.
     struct ShedModeName(ShedMode) as "a mode" {
         /// Refuses requests under overload, the lowest priority first.
@@ -97,7 +97,7 @@ words! {
     }
 }
 
-words! {
+choices! {
     /// The priority of requests for load shedding.
     struct PriorityName(Priority) as "a priority" {
         /// Test traffic, such as trials of integrators: shed first.

@@ -1,7 +1,7 @@
 //! The key `subjects`: one subject.
 
-use super::{CertificateNameWord, Keep, UnreadName};
-use crate::decode::{Flag, List, Present, Text, Whole, keys};
+use super::{CertificateNameWord, KeepMode, UnreadName};
+use crate::decode::{Flag, Integer, List, Present, Text, keys};
 
 keys! {
     /// A subject: exactly one source, and the options of that source.
@@ -29,7 +29,7 @@ keys! {
         /// The parameter with this name in the path pattern of the matching rule.
         path_parameter: Text,
         /// The segment with this number in the path, from 1 to 32: 2 is `acme` in `/tenants/acme/users`.
-        path_segment: Whole,
+        path_segment: Integer,
         /// The text or number at this JSON pointer in the request body, such as `/model`. For this,
         /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
         /// has this subject.
@@ -51,15 +51,15 @@ keys! {
         first_of: List<Text>,
         /// With `client_address`: how many leading bits of an IPv4 address count, 1 to 32. By
         /// default 32.
-        ipv4_prefix: Whole,
+        ipv4_prefix: Integer,
         /// With `client_address`: how many leading bits of an IPv6 address count, 1 to 128. By
         /// default 64, which is the usual size of one customer's network.
-        ipv6_prefix: Whole,
+        ipv6_prefix: Integer,
         /// With `json`: the answer to a request with a body in which the subject cannot be read. By default `pass`.
         unread: UnreadName,
         /// With `header`, `query` or `expression`: how its value is stored. By default `hashed` for credentials,
         /// cookies and parameters of the query, `clear` for other headers and attributes.
-        keep: Keep,
+        keep: KeepMode,
         /// Whether clients cannot choose the value, because a gateway in front sets it and removes the
         /// client's own. Required if the subject selects a quota or a billing day and clients can choose
         /// its value: with `header`, `query`, `json`, `path_parameter`, `path_segment`, `host`,

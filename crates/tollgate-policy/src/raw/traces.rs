@@ -1,6 +1,6 @@
 //! The key `traces`: tracing.
 
-use crate::decode::{Percent, Text, keys, words};
+use crate::decode::{Percent, Text, choices, keys};
 use crate::settings::ParentSampling;
 
 keys! {
@@ -22,7 +22,7 @@ keys! {
     }
 }
 
-words! {
+choices! {
     /// Whether to follow the caller's decision about whether its trace is recorded.
     struct ParentsName(ParentSampling) as "a parents mode" {
         /// The caller's decision is followed; `sample` applies only to traces that Tollgate starts.

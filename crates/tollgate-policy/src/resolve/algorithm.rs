@@ -82,15 +82,15 @@ pub(super) fn algorithm(
         Kind::Concurrency => Concurrency::new(quota, permit_ttl).map(Algorithm::Concurrency),
     };
     let refused = |error: LimitError| match error {
-        LimitError::Zero("quota") => report.error(place(&error, name, raw), error, ZERO_QUOTA),
-        _ => report.plain_error(place(&error, name, raw), error),
+        LimitError::Zero("quota") => report.error(span(&error, name, raw), error, ZERO_QUOTA),
+        _ => report.plain_error(span(&error, name, raw), error),
     };
     built.map_err(refused).ok()
 }
 
 /// Returns the position of the number in the file that caused `error`. If it is not a number of its
 /// own key, returns the position of the quota, or of the limit's name.
-fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
+fn span(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)
     }
@@ -101,11 +101,11 @@ fn place(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     };
     let named = match what {
         "window" => at(&raw.window),
-        "burst" => Amount::place(&raw.burst),
+        "burst" => Amount::span(&raw.burst),
         "precision" | "number of blocks" => at(&raw.precision),
         "permit_ttl" => at(&raw.permit_ttl),
         _ => None,
     };
     // The default burst is the quota.
-    named.or_else(|| Amount::place(&raw.quota)).unwrap_or(name.at)
+    named.or_else(|| Amount::span(&raw.quota)).unwrap_or(name.at)
 }

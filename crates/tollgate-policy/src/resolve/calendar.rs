@@ -86,7 +86,7 @@ fn schedule(
     if !is_right {
         return None;
     }
-    let refused = |error: CalendarError| match (&error, BillingDay::place(&raw.billing_day)) {
+    let refused = |error: CalendarError| match (&error, BillingDay::span(&raw.billing_day)) {
         (CalendarError::NoSuchDay(_), Some(day)) => {
             let message = format_args!("a month has no day {billing_day}");
             let hint = "1 to 31: in a shorter month, 31 is its last day";

@@ -4,7 +4,7 @@
 use tollgate_core::Algorithm;
 
 use super::algorithm::{algorithm, misplaced};
-use crate::decode::{CalendarUnit, Field, Spanned, Whole, WindowLength, quoted};
+use crate::decode::{CalendarUnit, Field, Integer, Spanned, WindowLength, quoted};
 use crate::raw::{self, Amount, BillingDay, Kind};
 use crate::report::Report;
 
@@ -75,7 +75,7 @@ fn as_limit(given: &raw::Candidate) -> raw::Limit {
     }
 }
 
-fn map<T>(field: &Field<Whole>, known: fn(Whole) -> T) -> Field<T> {
+fn map<T>(field: &Field<Integer>, known: fn(Integer) -> T) -> Field<T> {
     match field {
         Field::Absent => Field::Absent,
         Field::Invalid => Field::Invalid,

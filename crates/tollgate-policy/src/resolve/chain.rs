@@ -26,34 +26,34 @@ pub(super) fn dimensions(
         return None;
     }
     let mut found: Vec<Dimension> = Vec::with_capacity(names.len());
-    let mut is_whole = true;
+    let mut is_complete = true;
     for Spanned { value: Text(name), at, .. } in names {
         let Some(index) = subjects.index(name, *at, report) else {
-            is_whole = false;
+            is_complete = false;
             continue;
         };
         let is_chain = subjects.all()[index].value.as_ref().is_some_and(is_chain);
         if is_chain {
             let message = format_args!("{} is a chain itself", quoted(name));
             report.error(*at, message, "list the subjects of both chains here");
-            is_whole = false;
+            is_complete = false;
         } else if found.iter().any(|one| *one.name == **name) {
             report.plain_error(*at, format_args!("duplicate subject {}", quoted(name)));
-            is_whole = false;
+            is_complete = false;
         } else if let Some(before) = found.last().filter(|one| is_always_present(&one.source)) {
             let message = format_args!("the subject {} is never used here", quoted(name));
             let hint =
                 format_args!("every request has {}: move it to the end", quoted(&before.name));
             report.error(*at, message, hint);
-            is_whole = false;
+            is_complete = false;
         } else {
             match &known[index] {
                 Some(dimension) => found.push(dimension.clone()),
-                None => is_whole = false,
+                None => is_complete = false,
             }
         }
     }
-    is_whole.then_some(found)
+    is_complete.then_some(found)
 }
 
 fn is_chain(subject: &Subject) -> bool {

@@ -154,7 +154,7 @@ impl<'p> RoutingTable<'p> {
     }
 
     /// Describes how the shard of a limit is determined, for example `core is routed by token`.
-    fn said(&self, limit: usize) -> String {
+    fn describe(&self, limit: usize) -> String {
         let name = self.policy.limits()[limit].limit.name();
         match self.of(limit) {
             Some(dimension) => {
@@ -194,7 +194,7 @@ impl CrossShardRule<'_> {
             "a charge of the rule {} may span {shards} a refusal needs a second round trip",
             quoted(self.rule)
         );
-        let which = format!("{}, {}", routes.said(self.limits[0]), routes.said(self.limit));
+        let which = format!("{}, {}", routes.describe(self.limits[0]), routes.describe(self.limit));
         match routes.common(&self.limits) {
             Some(common) => {
                 let hint = format_args!("{which}; route_by: {common} keeps them on one shard");

@@ -94,21 +94,22 @@ fn syntax(source: &str, error: Option<&cel::ParseError>) -> Mistake {
     let hint = "texts are in quotes: request.method == 'POST'".to_owned();
     let Some(error) = error else { return ("this is not an expression".to_owned(), hint) };
     let (line, column) = error.pos;
-    let place = match source.contains('\n') {
+    let location = match source.contains('\n') {
         true => format!("line {line}, character {column}"),
         false => format!("character {column}"),
     };
-    let said = error.msg.lines().next().unwrap_or_default();
-    let said = match () {
-        () if said.contains("Recursion limit") => "more than 96 levels",
-        () if said.contains("Incomplete") => "a part is missing",
+    let problem = error.msg.lines().next().unwrap_or_default();
+    let problem = match () {
+        () if problem.contains("Recursion limit") => "more than 96 levels",
+        () if problem.contains("Incomplete") => "a part is missing",
         // If the message contains the parser's internal types, only the text before them is kept.
-        () if said.contains(" { ") => said.split(": ").next().unwrap_or_default(),
-        () => said.trim_start_matches("Syntax error: "),
+        () if problem.contains(" { ") => problem.split(": ").next().unwrap_or_default(),
+        () => problem.trim_start_matches("Syntax error: "),
     };
     // The list of the tokens that the parser expected is left out, because it is too long to help.
-    let said = said.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
-    (format!("this is not an expression, at {place}: {said}"), hint)
+    let problem =
+        problem.split(" expecting ").next().unwrap_or_default().replace("'<EOF>'", "the end");
+    (format!("this is not an expression, at {location}: {problem}"), hint)
 }
 
 struct Compiler<'e, 's, 'f> {
@@ -358,11 +359,11 @@ impl Compiler<'_, '_, '_> {
                 _ => None,
             }
         }
-        let place = || {
+        let location = || {
             let (start, end) = self.info.offset_for(tree.id)?;
             self.source.get(start as usize..=end as usize)
         };
-        names(tree).or_else(|| place().map(quoted)).unwrap_or_else(|| "this".to_owned())
+        names(tree).or_else(|| location().map(quoted)).unwrap_or_else(|| "this".to_owned())
     }
 }
 

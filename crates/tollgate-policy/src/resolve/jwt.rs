@@ -27,7 +27,7 @@ pub(super) enum TokenSource {
     /// The value of `jwt` has a mistake, which is already reported.
     Invalid,
     /// The part of a request that contains the token, and the reader of the token's claims.
-    Given(SubjectSource, Arc<dyn ClaimReader>),
+    Claim(SubjectSource, Arc<dyn ClaimReader>),
 }
 
 impl TokenSource {
@@ -39,9 +39,9 @@ impl TokenSource {
             Field::Invalid => return Self::Invalid,
             Field::Value(tokens) => tokens,
         };
-        let source = place(&tokens.value, report);
+        let source = token_source(&tokens.value, report);
         match (source, reader(tokens, files, report)) {
-            (Some(source), Some(reader)) => Self::Given(source, reader),
+            (Some(source), Some(reader)) => Self::Claim(source, reader),
             _ => Self::Invalid,
         }
     }
@@ -62,7 +62,7 @@ impl TokenSource {
                 None
             }
             Self::Invalid => None,
-            Self::Given(token, reader) => {
+            Self::Claim(token, reader) => {
                 let (token, reader) = (Box::new(token.clone()), Arc::clone(reader));
                 Some(SubjectSource::Claim(ClaimSource { token, path, reader }))
             }
@@ -84,7 +84,7 @@ fn path(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Vec<Box<str>>>
 
 /// Returns the header or the cookie of a request that contains the token. Returns `None` after
 /// reporting a mistake.
-fn place(tokens: &Jwt, report: &mut Report<'_>) -> Option<SubjectSource> {
+fn token_source(tokens: &Jwt, report: &mut Report<'_>) -> Option<SubjectSource> {
     if let (Some(_), Some(cookie)) = (tokens.header.given(), tokens.cookie.given()) {
         let hint = "a token is in one place: keep one of the two";
         report.error(cookie.key, "`jwt` has both `header` and `cookie`", hint);

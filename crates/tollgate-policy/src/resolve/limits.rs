@@ -99,7 +99,7 @@ fn per(
 ) -> Option<Vec<usize>> {
     let names = raw.per.value().map_or(&[][..], |names| &names.0);
     let mut per = Vec::with_capacity(names.len());
-    let mut is_whole = true;
+    let mut is_complete = true;
     for name in names {
         match subjects.index(&name.value.0, name.at, report) {
             Some(index) if per.contains(&index) => {
@@ -107,10 +107,10 @@ fn per(
                 report.plain_error(name.at, message);
             }
             Some(index) => per.push(index),
-            None => is_whole = false,
+            None => is_complete = false,
         }
     }
-    is_whole.then_some(per)
+    is_complete.then_some(per)
 }
 
 /// Creates the limit `name` with the settings that clients see, such as its unit. Returns `None`

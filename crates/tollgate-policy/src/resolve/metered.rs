@@ -9,7 +9,7 @@ use tollgate_core::policy::{Meter, ReservationAmount, ReservationSource};
 
 use super::field_name::field_name;
 use super::pointer::pointer;
-use crate::decode::{Field, Whole};
+use crate::decode::{Field, Integer};
 use crate::raw;
 use crate::report::Report;
 use crate::span::Span;
@@ -52,10 +52,10 @@ pub(super) fn price(field: &Field<raw::Cost>, report: &mut Report<'_>) -> Option
 
 fn metered(raw: &raw::Metered, at: Span, report: &mut Report<'_>) -> Option<ResolvedCost> {
     let sources = [
-        place("from_header", &raw.from_header),
-        place("from_json", &raw.from_json),
-        place("from_size", &raw.from_size),
-        place("from_time", &raw.from_time),
+        source_key("from_header", &raw.from_header),
+        source_key("from_json", &raw.from_json),
+        source_key("from_size", &raw.from_size),
+        source_key("from_time", &raw.from_time),
     ];
     let known = "from_header, from_json, from_size or from_time";
     one_source("a metered cost", &sources, known, at, report)?;
@@ -89,7 +89,8 @@ fn reserve(
         }
         raw::Reserve::From(from) => from,
     };
-    let sources = [place("from_header", &from.from_header), place("from_json", &from.from_json)];
+    let sources =
+        [source_key("from_header", &from.from_header), source_key("from_json", &from.from_json)];
     one_source("a reservation", &sources, "from_header or from_json", given.at, report)?;
     let source = if let Some(header) = from.from_header.given() {
         ReservationSource::Header { field: field_name(header, "header", report)? }
@@ -112,7 +113,7 @@ fn reserve(
 
 /// Returns the lower or upper bound on the units to reserve. Returns `Some(None)` if the policy
 /// does not set this bound, and `None` after reporting a mistake.
-fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> {
+fn bound(field: &Field<Integer>, report: &mut Report<'_>) -> Option<Option<Cost>> {
     match field {
         Field::Absent => Some(None),
         Field::Invalid => None,
@@ -120,7 +121,7 @@ fn bound(field: &Field<Whole>, report: &mut Report<'_>) -> Option<Option<Cost>> 
     }
 }
 
-fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost> {
+fn nonzero_units(units: Integer, at: Span, report: &mut Report<'_>) -> Option<Cost> {
     if units.0 == 0 {
         report.error(
             at,
@@ -132,9 +133,9 @@ fn nonzero_units(units: Whole, at: Span, report: &mut Report<'_>) -> Option<Cost
     Cost::new(units.0)
 }
 
-type Place = Option<(&'static str, Option<Span>)>;
+type SourceKey = Option<(&'static str, Option<Span>)>;
 
-fn place<T>(key: &'static str, field: &Field<T>) -> Place {
+fn source_key<T>(key: &'static str, field: &Field<T>) -> SourceKey {
     (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
 }
 
@@ -143,7 +144,7 @@ fn place<T>(key: &'static str, field: &Field<T>) -> Place {
 /// sources.
 fn one_source(
     what: &str,
-    sources: &[Place],
+    sources: &[SourceKey],
     known: &str,
     at: Span,
     report: &mut Report<'_>,

@@ -42,7 +42,7 @@ impl<'f> NetworkTable<'f> {
         report: &mut Report<'_>,
     ) -> Option<Vec<Arc<NetworkList>>> {
         let (mut own, mut texts, mut lists) = (Vec::new(), Vec::new(), Vec::new());
-        let mut is_whole = true;
+        let mut is_complete = true;
         for one in &given.0 {
             let text = &*one.value.0;
             match Network::parse(text) {
@@ -52,11 +52,11 @@ impl<'f> NetworkTable<'f> {
                 }
                 Err(_) if self.is_meant_as_network(text) => {
                     network(one, report);
-                    is_whole = false;
+                    is_complete = false;
                 }
                 Err(_) => match self.names.index(text, one.at, report) {
                     Some(index) => lists.extend(self.lists[index].clone()),
-                    None => is_whole = false,
+                    None => is_complete = false,
                 },
             }
         }
@@ -65,7 +65,7 @@ impl<'f> NetworkTable<'f> {
             let name = summary(&texts).into();
             lists.insert(0, Arc::new(NetworkList { name, is_named: false, networks }));
         }
-        is_whole.then_some(lists)
+        is_complete.then_some(lists)
     }
 
     /// Returns whether the author probably meant `text` as a network and not as the name of a list.

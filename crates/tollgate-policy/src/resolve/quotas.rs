@@ -8,7 +8,7 @@ use tollgate_core::{Limit, LimitError};
 
 use super::algorithm::ZERO_QUOTA;
 use super::names::NameTable;
-use crate::decode::{Field, Spanned, Text, Whole, quoted};
+use crate::decode::{Field, Integer, Spanned, Text, quoted};
 use crate::raw::{self, Amount, ByValue, Subject};
 use crate::report::Report;
 
@@ -94,12 +94,12 @@ fn of_value(
 ) -> Option<Limit> {
     let quota = number(&raw.quota, &name.value)?;
     let burst = if raw.burst.is_absent() { quota } else { number(&raw.burst, &name.value)? };
-    let made = limit.for_value(&name.value, quota, Some(burst));
+    let limit_result = limit.for_value(&name.value, quota, Some(burst));
     let refused = |error: LimitError| match error {
         LimitError::Zero("quota") => report.error(name.at, error, ZERO_QUOTA),
         _ => report.plain_error(name.at, error),
     };
-    made.map_err(refused).ok()
+    limit_result.map_err(refused).ok()
 }
 
 /// Returns the number that the file sets for requests with `value`. Returns `None` if the number
@@ -108,7 +108,7 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
     let known = Amount::by_value(field).and_then(|by_value| by_value.values.value());
     let named = known.and_then(|known| known.0.iter().find(|named| named.name.value == value));
     match named {
-        Some(named) => named.value.map(|Whole(number)| number),
+        Some(named) => named.value.map(|Integer(number)| number),
         None => field.value()?.default(),
     }
 }

@@ -9,7 +9,7 @@ use tollgate_core::refusal::{
 };
 
 use super::field_name::is_token;
-use crate::decode::{Field, Named, Spanned, Text, Whole, quoted};
+use crate::decode::{Field, Integer, Named, Spanned, Text, quoted};
 use crate::raw::{self, RefuseAnswer};
 use crate::report::Report;
 use crate::suggest::suggest;
@@ -87,7 +87,7 @@ pub(super) fn refusal(
 }
 
 /// Returns the status of the response to refused requests, or `None` after reporting a mistake.
-fn status(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u16> {
+fn status(given: &Spanned<Integer>, report: &mut Report<'_>) -> Option<u16> {
     let status = u16::try_from(given.value.0).ok().filter(|status| STATUSES.contains(status));
     if status.is_none() {
         let message = format_args!("{} is not a valid status here", given.value.0);

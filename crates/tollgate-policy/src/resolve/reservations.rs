@@ -15,7 +15,7 @@ pub(super) fn reserved(limit: Limit, raw: &raw::Limit, report: &mut Report<'_>) 
         Field::Value(hold) => hold,
     };
     let terms = terms(&hold.value)?;
-    let message = |error| report.plain_error(place(&error, &hold.value).unwrap_or(hold.key), error);
+    let message = |error| report.plain_error(span(&error, &hold.value).unwrap_or(hold.key), error);
     limit.with_reservation_terms(terms).map_err(message).ok()
 }
 
@@ -31,7 +31,7 @@ fn terms(raw: &Reservation) -> Option<ReservationTerms> {
 
 /// Returns the position of the number in the file that caused `error`. Returns `None` if no number
 /// in the file did.
-fn place(error: &LimitError, raw: &Reservation) -> Option<Span> {
+fn span(error: &LimitError, raw: &Reservation) -> Option<Span> {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)
     }

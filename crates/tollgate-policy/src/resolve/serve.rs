@@ -125,11 +125,11 @@ fn listener(
         Field::Invalid => None,
         Field::Value(tls) => certificates(&tls.value).map(Some),
     };
-    let listen = place(listener.listen.given()?, report);
+    let listen = address(listener.listen.given()?, report);
     Some(ListenerSettings { listen: listen?, tokens: tokens?, tls: tls?, hosts: hosts? })
 }
 
-fn place(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
+fn address(listen: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
     let text = &*listen.value.0;
     let named = |prefix: &str| text.strip_prefix(prefix);
     let is_unix = named("unix:").is_some_and(|path| path.starts_with('/'));

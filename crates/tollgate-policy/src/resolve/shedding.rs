@@ -10,7 +10,7 @@ use tollgate_core::policy::shedding::{
 };
 use tollgate_core::{LimitError, Millis, Percent};
 
-use crate::decode::{Duration, Field, Spanned, Whole, quoted};
+use crate::decode::{Duration, Field, Integer, Spanned, quoted};
 use crate::raw::{Adaptive, AdaptiveKind, Fleet, PolicyFile, Shed, ShedModeName, Worker};
 use crate::report::Report;
 
@@ -168,7 +168,7 @@ fn adaptive_bound(adaptive: &Spanned<Adaptive>, report: &mut Report<'_>) -> Opti
 }
 
 /// Returns a bound on the requests in flight, or `None` after reporting a mistake.
-fn requests(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<NonZeroU32> {
+fn requests(given: &Spanned<Integer>, report: &mut Report<'_>) -> Option<NonZeroU32> {
     let number = Some(given.value.0).filter(|number| *number <= MAX_IN_FLIGHT);
     let number = number.and_then(|number| NonZeroU32::new(u32::try_from(number).ok()?));
     if number.is_none() {

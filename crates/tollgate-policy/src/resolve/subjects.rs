@@ -9,8 +9,8 @@ use super::jwt::TokenSource;
 use super::names::NameTable;
 use super::pointer::pointer;
 use super::quotas::can_be_chosen;
-use crate::decode::{Field, Spanned, Text, Whole, quoted};
-use crate::raw::{Kept, Subject};
+use crate::decode::{Field, Integer, Spanned, Text, quoted};
+use crate::raw::{StorageForm, Subject};
 use crate::report::Report;
 use crate::span::Span;
 
@@ -126,28 +126,28 @@ fn source(
 /// Returns `Some` if a subject has exactly one source. Returns `None` after reporting that it has
 /// none or several.
 fn one_source(name: &Spanned<String>, subject: &Subject, report: &mut Report<'_>) -> Option<()> {
-    fn place<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
+    fn source_key<T>(key: &'static str, field: &Field<T>) -> Option<(&'static str, Option<Span>)> {
         (!field.is_absent()).then(|| (key, field.given().map(|given| given.key)))
     }
-    let places = [
-        place("header", &subject.header),
-        place("credential", &subject.credential),
-        place("cookie", &subject.cookie),
-        place("query", &subject.query),
-        place("expression", &subject.expression),
-        place("claim", &subject.claim),
-        place("client_address", &subject.client_address),
-        place("path_parameter", &subject.path_parameter),
-        place("path_segment", &subject.path_segment),
-        place("json", &subject.json),
-        place("tls_client", &subject.tls_client),
-        place("host", &subject.host),
-        place("route", &subject.route),
-        place("method", &subject.method),
-        place("constant", &subject.constant),
-        place("first_of", &subject.first_of),
+    let sources = [
+        source_key("header", &subject.header),
+        source_key("credential", &subject.credential),
+        source_key("cookie", &subject.cookie),
+        source_key("query", &subject.query),
+        source_key("expression", &subject.expression),
+        source_key("claim", &subject.claim),
+        source_key("client_address", &subject.client_address),
+        source_key("path_parameter", &subject.path_parameter),
+        source_key("path_segment", &subject.path_segment),
+        source_key("json", &subject.json),
+        source_key("tls_client", &subject.tls_client),
+        source_key("host", &subject.host),
+        source_key("route", &subject.route),
+        source_key("method", &subject.method),
+        source_key("constant", &subject.constant),
+        source_key("first_of", &subject.first_of),
     ];
-    let mut raw = places.into_iter().flatten();
+    let mut raw = sources.into_iter().flatten();
     let Some((first, _)) = raw.next() else {
         let message = format_args!("the subject {} has no source", quoted(&name.value));
         let hint = "one of header, credential, cookie, query, expression, claim, client_address, path_parameter, \
@@ -204,22 +204,22 @@ fn by_header(
     let name = field_name(header, "header", report)?;
     let is_credential = CREDENTIALS.contains(&&*name);
     let kept = match subject.keep.given() {
-        Some(keep) if keep.value.0 == Kept::Clear && is_credential => {
+        Some(keep) if keep.value.0 == StorageForm::Clear && is_credential => {
             let message = format_args!("the credential in {name} is stored in clear text");
             report.warning(
                 keep.at,
                 message,
                 "anyone with access to the store can use it: keep it hashed",
             );
-            Kept::Clear
+            StorageForm::Clear
         }
         Some(keep) => keep.value.0,
-        None if is_credential => Kept::Hashed,
-        None => Kept::Clear,
+        None if is_credential => StorageForm::Hashed,
+        None => StorageForm::Clear,
     };
     Some(match kept {
-        Kept::Hashed => SubjectSource::Credential { header: name },
-        Kept::Clear => SubjectSource::Header { header: name },
+        StorageForm::Hashed => SubjectSource::Credential { header: name },
+        StorageForm::Clear => SubjectSource::Header { header: name },
     })
 }
 
@@ -233,7 +233,7 @@ fn by_parameter(
 ) -> Option<SubjectSource> {
     let name = &*parameter.value.0;
     is_parameter(name, parameter.at, report)?;
-    let is_clear = subject.keep.given().filter(|keep| keep.value.0 == Kept::Clear);
+    let is_clear = subject.keep.given().filter(|keep| keep.value.0 == StorageForm::Clear);
     let lower = name.to_ascii_lowercase();
     if let Some(keep) = is_clear
         && SECRET_PARTS.iter().any(|part| lower.contains(part))
@@ -262,16 +262,16 @@ fn by_expression(
         }
     });
     if let Some(keep) = subject.keep.given() {
-        if keep.value.0 == Kept::Clear && is_secret {
+        if keep.value.0 == StorageForm::Clear && is_secret {
             let hint = "anyone with access to the store can read it: keep it hashed";
             report.warning(keep.at, "the expression may contain credentials", hint);
         }
-        is_secret = keep.value.0 == Kept::Hashed;
+        is_secret = keep.value.0 == StorageForm::Hashed;
     }
     Some(SubjectSource::Expression { text, written: given.value.0.as_str().into(), is_secret })
 }
 
-fn segment(number: &Spanned<Whole>, report: &mut Report<'_>) -> Option<SubjectSource> {
+fn segment(number: &Spanned<Integer>, report: &mut Report<'_>) -> Option<SubjectSource> {
     const MAX_SEGMENT: usize = 32;
     let given = usize::try_from(number.value.0).ok();
     let found = given.filter(|number| (1..=MAX_SEGMENT).contains(number));
@@ -282,7 +282,7 @@ fn segment(number: &Spanned<Whole>, report: &mut Report<'_>) -> Option<SubjectSo
     found.map(|number| SubjectSource::PathSegment { number })
 }
 
-fn prefix(field: &Field<Whole>, most: u8, default: u8, report: &mut Report<'_>) -> Option<u8> {
+fn prefix(field: &Field<Integer>, most: u8, default: u8, report: &mut Report<'_>) -> Option<u8> {
     let Some(given) = field.given() else {
         return field.is_absent().then_some(default);
     };

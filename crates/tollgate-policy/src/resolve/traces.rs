@@ -47,8 +47,8 @@ fn endpoint(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> 
     let text = &*given.value.0;
     let host = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
     let host = host.unwrap_or_default();
-    let is_whole = !host.is_empty() && !host.starts_with('/');
-    if is_whole && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
+    let is_complete = !host.is_empty() && !host.starts_with('/');
+    if is_complete && host.bytes().all(|byte| byte.is_ascii_graphic() && !b"?#@".contains(&byte)) {
         return Some(text.into());
     }
     let message = format_args!("{} is not a collector's URL", quoted(text));

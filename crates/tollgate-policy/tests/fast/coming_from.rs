@@ -108,13 +108,13 @@ impl Asked {
             _ => panic!("{page}: {line}"),
         };
         for _ in 0..count.parse::<u32>().unwrap() {
-            let evaluation = self.ask(now);
+            let evaluation = self.evaluate(now);
             assert_eq!(evaluation.is_admitted(), expected.is_none(), "{page}: {line}");
             assert_eq!(evaluation.retry_after().map(Millis::get), expected, "{page}: {line}");
         }
     }
 
-    fn ask(&mut self, now: Timestamp) -> Evaluation {
+    fn evaluate(&mut self, now: Timestamp) -> Evaluation {
         let peer = "192.0.2.1".parse().ok();
         let attributes = RequestAttributes {
             method: "GET",

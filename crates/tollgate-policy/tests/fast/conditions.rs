@@ -187,13 +187,13 @@ rules:
   - { name: three, match: { not: [{ method: PUT }, { path: '/a/*', query: a }] }, limits: core }
 ";
     let loaded = parse("shop.yaml", text).unwrap();
-    let said = explain(&loaded).to_string();
+    let explanation = explain(&loaded).to_string();
     for line in [
         "  one    header a: b or c*, query d, cookie e: f → core",
         "  two    any of (PUT; query a: b) → core",
         "  three  not (PUT), not (path /a/*, query a) → core",
     ] {
-        assert!(said.lines().any(|said| said == line), "{said}");
+        assert!(explanation.lines().any(|explanation| explanation == line), "{explanation}");
     }
     let traced = |sent: Sent<'_>| {
         sent.with(|attributes| trace(&loaded.policy, attributes, &NoHash).to_string())

@@ -41,12 +41,12 @@ descriptors:
     let policy = &loaded.policy;
     let names: Vec<&str> = policy.domains().iter().map(|domain| &*domain.name).collect();
     assert_eq!(names, ["edge", "shop"]);
-    let said = |name: &str| {
+    let settings_of = |name: &str| {
         let domain = policy.descriptors(name).unwrap();
         (domain.counting, domain.on_failure)
     };
-    assert_eq!(said("shop"), (Counting::Each, OnFailure::Deny));
-    assert_eq!(said("edge"), (Counting::Atomic, OnFailure::Allow));
+    assert_eq!(settings_of("shop"), (Counting::Each, OnFailure::Deny));
+    assert_eq!(settings_of("edge"), (Counting::Atomic, OnFailure::Allow));
     assert!(policy.descriptors("Edge").is_none());
     assert!(policy.rules().is_empty());
 }

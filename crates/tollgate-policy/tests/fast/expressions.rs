@@ -228,10 +228,11 @@ rules: [{ limits: [tenant, device] }]
     let other = Request { host: Some("other"), fields: &[("x-tenant", b"acme")], ..POST };
     assert_eq!(subjects(other)[0], "tenant=acme");
     assert!(!subjects(POST)[1].contains("curl"), "{:?}", subjects(POST));
-    let said = explain(&loaded).to_string();
+    let explanation = explain(&loaded).to_string();
     assert!(
-        said.contains("device  request.cookies.id + '/' + request.headers['user-agent'], hashed"),
-        "{said}"
+        explanation
+            .contains("device  request.cookies.id + '/' + request.headers['user-agent'], hashed"),
+        "{explanation}"
     );
 }
 
@@ -246,8 +247,11 @@ fn an_expression_that_is_not_met_is_named() {
         peer: None,
         headers: &(),
     };
-    let said = trace(&policy, &attributes, &Hash).to_string();
-    assert!(said.contains("the expression is not met: request.method == 'PUT'"), "{said}");
+    let explanation = trace(&policy, &attributes, &Hash).to_string();
+    assert!(
+        explanation.contains("the expression is not met: request.method == 'PUT'"),
+        "{explanation}"
+    );
 }
 
 #[test]

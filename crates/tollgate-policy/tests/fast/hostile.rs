@@ -17,8 +17,8 @@ fn check_places(text: &str, mistakes: &PolicyErrors) {
             lines.get(finding.line() - 1).unwrap_or_else(|| panic!("{finding}\n in {text:?}"));
         let end = line.chars().count() + 1;
         assert!((1..=end).contains(&finding.column()), "{finding}\n in {text:?}");
-        let said = [finding.message(), finding.hint().unwrap_or_default()];
-        assert!(!said.concat().contains(char::is_control), "{finding}");
+        let texts = [finding.message(), finding.hint().unwrap_or_default()];
+        assert!(!texts.concat().contains(char::is_control), "{finding}");
         assert!(!finding.message().contains("not understood"), "a silent refusal of {text:?}");
     }
     assert!(!mistakes.to_string().is_empty());

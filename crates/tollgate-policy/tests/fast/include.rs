@@ -16,9 +16,9 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-fn said(folder: &Path) -> String {
-    let said = load(&folder.join("shop.yaml")).unwrap_err().to_string();
-    said.replace(&format!("{}/", folder.display()), "")
+fn message(folder: &Path) -> String {
+    let message = load(&folder.join("shop.yaml")).unwrap_err().to_string();
+    message.replace(&format!("{}/", folder.display()), "")
 }
 
 const MAIN: &str = "
@@ -73,20 +73,20 @@ shop.yaml:6:1: \"answers\" is in two files
   | ^^^^^^^ also in teams/search.yaml, line 5
 
 1 mistake in shop.yaml";
-    assert_eq!(said(folder.path()), expected);
+    assert_eq!(message(folder.path()), expected);
     fs::write(folder.path().join("teams/search.yaml"), search.replace("answers: {}\n", ""))
         .unwrap();
-    let said = said(folder.path());
-    let places: Vec<&str> = said.lines().filter(|line| line.contains(".yaml:")).collect();
+    let message = message(folder.path());
+    let places: Vec<&str> = message.lines().filter(|line| line.contains(".yaml:")).collect();
     let starts = [
         "shop.yaml:4:11: duplicate key \"core\"",
         "teams/search.yaml:3:26: expected a duration",
         "teams/search.yaml:4:20: unknown limit \"b\"",
     ];
-    assert_eq!(places.len(), starts.len(), "{said}");
-    assert!(places.iter().zip(starts).all(|(place, start)| place.starts_with(start)), "{said}");
-    assert!(said.contains("^^^^ first in teams/search.yaml, line 2"), "{said}");
-    assert!(said.contains("3 |   a: { quota: 1, window: 1 }"), "{said}");
+    assert_eq!(places.len(), starts.len(), "{message}");
+    assert!(places.iter().zip(starts).all(|(place, start)| place.starts_with(start)), "{message}");
+    assert!(message.contains("^^^^ first in teams/search.yaml, line 2"), "{message}");
+    assert!(message.contains("3 |   a: { quota: 1, window: 1 }"), "{message}");
 }
 
 #[test]
@@ -104,12 +104,12 @@ fn what_cannot_be_included_is_explained() {
         let main = MAIN.replace("[teams/search.yaml, exempt.yaml]", "other.yaml");
         let files = [("shop.yaml", &*main), ("other.yaml", included.unwrap_or_default())];
         let folder = folder(&files[..1 + usize::from(included.is_some())]);
-        let said = said(folder.path());
-        assert!(said.contains(expected), "{included:?}: {said}");
+        let message = message(folder.path());
+        assert!(message.contains(expected), "{included:?}: {message}");
     }
     let many = (0..65).map(|number| format!("{number}.yaml")).collect::<Vec<_>>().join(", ");
     let folder = folder(&[("shop.yaml", &MAIN.replace("teams/search.yaml", &many))]);
-    assert!(said(folder.path()).contains("a policy of 67 files"));
+    assert!(message(folder.path()).contains("a policy of 67 files"));
     let refused = parse("text", MAIN).unwrap_err().to_string();
     assert!(refused.contains("files are only read for a policy that is a file"), "{refused}");
 }

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::hmac;
 use tollgate_core::{Headers, KeyedHash, Policy, RequestAttributes};
-use tollgate_policy::{LoadedPolicy, explain, load, named_files, parse, parse_beside};
+use tollgate_policy::{LoadedPolicy, explain, load, named_files, parse, parse_relative_to};
 
 const SECRET: &[u8] = b"a secret of thirty-two bytes, ok";
 
@@ -150,7 +150,7 @@ fn key_files_with_mistakes_are_reported_at_their_name() {
     let directory = tempfile::tempdir().unwrap();
     fs::create_dir_all(directory.path().join("keys")).unwrap();
     let path = directory.path().join("shop.yaml");
-    let said = |policy: &str, jwks: Option<&str>| {
+    let message = |policy: &str, jwks: Option<&str>| {
         let file = directory.path().join("keys/jwks.json");
         match jwks {
             Some(jwks) => fs::write(file, jwks).unwrap(),
@@ -167,9 +167,9 @@ fn key_files_with_mistakes_are_reported_at_their_name() {
         (POLICY, Some("{\"keys\":[{\"kty\":\"oct\",\"k\":\"YQ\"}]}"), "at least 32 bytes"),
         (&public, Some(&jwks(SECRET)), "no key of"),
     ] {
-        let said = said(policy, jwks);
-        assert!(said.contains(expected), "{said}");
-        assert!(said.contains("shop.yaml:2:14"), "{said}");
+        let message = message(policy, jwks);
+        assert!(message.contains(expected), "{message}");
+        assert!(message.contains("shop.yaml:2:14"), "{message}");
     }
 }
 
@@ -177,12 +177,13 @@ fn key_files_with_mistakes_are_reported_at_their_name() {
 fn a_text_to_compare_with_reads_tokens_as_the_policy_in_force() {
     let directory = tempfile::tempdir().unwrap();
     let current = written(directory.path(), POLICY, &jwks(SECRET));
-    let draft = parse_beside(&current.policy, "draft", &POLICY.replace("6_000", "7_000")).unwrap();
+    let draft =
+        parse_relative_to(&current.policy, "draft", &POLICY.replace("6_000", "7_000")).unwrap();
     let pro = token(SECRET, &claims("pro", LATER));
     assert_eq!(charges(&draft.policy, &pro)[0], "core caller=user:ann 7000");
     let plain =
         parse("plain", "limits: { a: { quota: 1, window: 1s } }\nrules: [{ limits: a }]").unwrap();
-    let refused = parse_beside(&plain.policy, "draft", POLICY).unwrap_err().to_string();
+    let refused = parse_relative_to(&plain.policy, "draft", POLICY).unwrap_err().to_string();
     assert!(refused.contains("the policy in force has no tokens"), "{refused}");
 }
 
@@ -190,15 +191,21 @@ fn a_text_to_compare_with_reads_tokens_as_the_policy_in_force() {
 fn claims_are_explained() {
     let directory = tempfile::tempdir().unwrap();
     let loaded = written(directory.path(), POLICY, &jwks(SECRET));
-    let said = explain(&loaded).to_string();
-    assert!(said.contains("the claim sub of the token in authorization, verified"), "{said}");
-    assert!(said.contains("the claim realm > tenant of the token in authorization"), "{said}");
+    let message = explain(&loaded).to_string();
+    assert!(message.contains("the claim sub of the token in authorization, verified"), "{message}");
+    assert!(
+        message.contains("the claim realm > tenant of the token in authorization"),
+        "{message}"
+    );
     let accepted = "tokens\n  accepted  signed with HS256 by a key of keys/jwks.json, by \
                     https://id.example.com, for api, with a tolerance of 30 s\n";
-    assert!(said.contains(accepted), "{said}");
+    assert!(message.contains(accepted), "{message}");
     let policy =
         POLICY.replace("keys: keys/jwks.json, algorithms: HS256", "unverified: true, cookie: id");
     let policy = policy.replace("{ claim: /https", "{ trusted: true, claim: /https");
-    let said = explain(&written(directory.path(), &policy, "")).to_string();
-    assert!(said.contains("the claim sub of the token in the cookie id, not verified"), "{said}");
+    let message = explain(&written(directory.path(), &policy, "")).to_string();
+    assert!(
+        message.contains("the claim sub of the token in the cookie id, not verified"),
+        "{message}"
+    );
 }

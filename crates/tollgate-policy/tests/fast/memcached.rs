@@ -36,7 +36,7 @@ fn one_server_is_enough() {
 fn a_fleet_is_explained() {
     let store = "{ memcached: { servers: [a, b], layout: pairs, nodes: 3, deadline: 30ms } }";
     let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
-    let said = explain(&loaded).to_string();
+    let explanation = explain(&loaded).to_string();
     for line in [
         "memcached  2 servers (a, b)",
         "layout     fixed windows as a count and a reset time",
@@ -44,13 +44,13 @@ fn a_fleet_is_explained() {
         "admits 1/3 of each limit",
         "subjects of core are readable in item names",
     ] {
-        assert!(said.contains(line), "{line:?} is not in {said}");
+        assert!(explanation.contains(line), "{line:?} is not in {explanation}");
     }
 }
 
 #[test]
 fn what_is_wrong_is_said_with_what_is_right() {
-    for (store, said) in [
+    for (store, explanation) in [
         ("{ memcached: {} }", "servers"),
         ("{ memcached: { servers: [] } }", "expected 1 to 1024"),
         ("{ memcached: { servers: [a, a] } }", "duplicate server \"a\""),
@@ -61,7 +61,7 @@ fn what_is_wrong_is_said_with_what_is_right() {
         ("{}", "expected `memory`, `redis`, `memcached`, `rollout` or `shadow`"),
     ] {
         let mistake = mistake(store);
-        assert!(mistake.contains(said), "{store}: {mistake}");
+        assert!(mistake.contains(explanation), "{store}: {mistake}");
     }
 }
 

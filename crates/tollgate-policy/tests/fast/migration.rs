@@ -50,20 +50,20 @@ fn a_shadow_compares_everybody_unless_it_says_otherwise() {
 fn both_are_explained() {
     let store = format!("{{ rollout: {{ percent: 10%, from: {MEMCACHED}, to: {REDIS} }} }}");
     let loaded = parse("shop.yaml", &format!("{POLICY}store: {store}")).unwrap();
-    let said = explain(&loaded).to_string();
+    let explanation = explain(&loaded).to_string();
     for line in [
         "`to` decides for 10% of clients; clients that move keep",
         "1 server (cache)",
         "1 shard (a)",
     ] {
-        assert!(said.contains(line), "{line:?} is not in {said}");
+        assert!(explanation.contains(line), "{line:?} is not in {explanation}");
     }
 }
 
 #[test]
 fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
     let rollout = |rest: &str| format!("{{ rollout: {{ {rest} }} }}");
-    for (store, said) in [
+    for (store, explanation) in [
         (rollout(&format!("from: {MEMCACHED}, to: {REDIS}")), "percent"),
         (rollout(&format!("percent: 10, from: {MEMCACHED}, to: {REDIS}")), "10%"),
         (rollout(&format!("percent: 101%, from: {MEMCACHED}, to: {REDIS}")), "from 0% to 100%"),
@@ -89,7 +89,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_is_right() {
         ),
     ] {
         let mistake = mistake(&store);
-        assert!(mistake.contains(said), "{store}: {mistake}");
+        assert!(mistake.contains(explanation), "{store}: {mistake}");
         assert!(mistake.contains("shop.yaml:6:"), "{mistake}");
     }
 }
@@ -139,7 +139,7 @@ fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
     };
     let by_shards = "{ redis: { shards: { a: { primary: 'redis://h' } }, clock: store } }";
     let other = "{ redis: { shards: { b: { primary: 'redis://i' } }, clock: store } }";
-    for (store, said) in [
+    for (store, explanation) in [
         (
             format!("{{ rollout: {{ percent: 1%, from: {MEMCACHED}, to: {by_shards} }} }}"),
             "`to` uses its shards' clock and `from` the nodes' clock",
@@ -150,7 +150,7 @@ fn two_sides_that_go_by_different_clocks_are_warned_of_at_the_word() {
         ),
     ] {
         let [warning] = &warnings(&store)[..] else { panic!("{store}") };
-        assert!(warning.contains(said), "{warning}");
+        assert!(warning.contains(explanation), "{warning}");
         let column = format!("store: {store}").find("clock: store").unwrap() + "clock: ".len() + 1;
         assert!(warning.contains(&format!("shop.yaml:6:{column}")), "{warning}");
     }

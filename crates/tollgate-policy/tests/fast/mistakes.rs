@@ -22,7 +22,7 @@ fn every_mistake_is_reported_as_written_here() {
         for case in written.split(CASE).filter(|case| !case.is_empty()) {
             let (title, case) = case.split_once('\n').unwrap();
             let policy = case.split_once(SAID).map_or(case, |(policy, _)| policy);
-            writeln!(expected, "{CASE}{title}\n{policy}{SAID}{}\n", said(policy)).unwrap();
+            writeln!(expected, "{CASE}{title}\n{policy}{SAID}{}\n", message(policy)).unwrap();
             cases += 1;
         }
         if std::env::var_os("UPDATE").is_some() {
@@ -46,8 +46,8 @@ fn files() -> Vec<PathBuf> {
 }
 
 /// Returns all messages about `policy`. White space at the ends of lines is removed.
-fn said(policy: &str) -> String {
-    let said = match parse("shop.yaml", policy) {
+fn message(policy: &str) -> String {
+    let message = match parse("shop.yaml", policy) {
         Err(mistakes) => mistakes.to_string(),
         Ok(loaded) if loaded.warnings.is_empty() => "nothing".to_owned(),
         Ok(loaded) => {
@@ -55,5 +55,5 @@ fn said(policy: &str) -> String {
             format!("{}\n\nonly warnings", warnings.join("\n\n"))
         }
     };
-    said.lines().map(|line| format!("{}\n", line.trim_end())).collect()
+    message.lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use tollgate_core::{KeyedHash, Policy, RequestAttributes};
-use tollgate_policy::{LoadError, LoadedPolicy, explain, load, parse, parse_beside, trace};
+use tollgate_policy::{LoadError, LoadedPolicy, explain, load, parse, parse_relative_to, trace};
 
 struct NoHash;
 
@@ -69,8 +69,8 @@ fn clients_are_in_networks_of_the_rule_of_lists_and_of_files() {
     ] {
         assert_eq!(rule(&loaded.policy, client), expected, "{client:?}");
     }
-    let said = explain(&loaded).to_string();
-    let (_, said) = said.split_once("networks\n").unwrap();
+    let explanation = explain(&loaded).to_string();
+    let (_, explanation) = explanation.split_once("networks\n").unwrap();
     let expected = "  \
   office  2 ranges of addresses
   bots    3 ranges of addresses, from lists/bots.txt
@@ -80,7 +80,7 @@ rules, the first match decides
   exempt  from 192.0.2.1 or office → no limit
   bots    from bots → core
 ";
-    assert!(said.starts_with(expected), "{said}");
+    assert!(explanation.starts_with(expected), "{explanation}");
     let attributes = RequestAttributes {
         method: "GET",
         path: "/",
@@ -127,13 +127,13 @@ fn a_file_that_cannot_be_read_is_a_mistake_in_the_policy() {
     let path = written(directory.path(), b"10.0.0.0/8");
     let bots = directory.path().join("lists/bots.txt");
     fs::remove_file(&bots).unwrap();
-    let said = |path: &Path| load(path).unwrap_err().to_string();
-    assert!(said(&path).contains("shop.yaml:5:17: cannot read "), "{}", said(&path));
+    let explanation = |path: &Path| load(path).unwrap_err().to_string();
+    assert!(explanation(&path).contains("shop.yaml:5:17: cannot read "), "{}", explanation(&path));
     fs::create_dir(&bots).unwrap();
-    assert!(said(&path).contains("not a regular file"), "{}", said(&path));
+    assert!(explanation(&path).contains("not a regular file"), "{}", explanation(&path));
     fs::remove_dir(&bots).unwrap();
     fs::write(&bots, [0xff, 0xfe]).unwrap();
-    assert!(said(&path).contains("UTF-8"), "{}", said(&path));
+    assert!(explanation(&path).contains("UTF-8"), "{}", explanation(&path));
     fs::write(&bots, "# nothing\n").unwrap();
     let warnings = load(&path).unwrap().warnings;
     assert!(warnings[0].message().ends_with("bots.txt has no networks"), "{warnings:?}");
@@ -177,9 +177,9 @@ fn a_policy_that_is_sent_reads_no_files() {
     assert!(refused.contains("sent:5:17: files are only read"), "{refused}");
     let directory = tempfile::tempdir().unwrap();
     let current = loaded(directory.path(), b"203.0.113.0/24").policy;
-    let beside = parse_beside(&current, "sent", POLICY).unwrap();
+    let beside = parse_relative_to(&current, "sent", POLICY).unwrap();
     assert_eq!(rule(&beside.policy, Some("203.0.113.7")), "bots");
     let other = POLICY.replace("bots", "hosts");
-    let refused = parse_beside(&current, "sent", &other).unwrap_err().to_string();
+    let refused = parse_relative_to(&current, "sent", &other).unwrap_err().to_string();
     assert!(refused.contains("the policy in force has no networks \"hosts\""), "{refused}");
 }

@@ -296,8 +296,8 @@ fn llm_tokens() {
     };
     assert!(policy.reads_bodies());
     let small = ("/model", "small");
-    let said = met(&[small, ("/max_tokens", "100")]);
-    assert_eq!(said, "requests/1 1, tokens/1 256, model-tokens/2 256");
+    let summary = met(&[small, ("/max_tokens", "100")]);
+    assert_eq!(summary, "requests/1 1, tokens/1 256, model-tokens/2 256");
     assert_eq!(met(&[small]), "requests/1 1, tokens/1 4096, model-tokens/2 4096");
     assert_eq!(met(&[("/max_tokens", "0")]), "requests/1 1, tokens/1 256");
     assert_eq!(met(&[("/max_tokens", "300")]), "requests/1 1, tokens/1 300");

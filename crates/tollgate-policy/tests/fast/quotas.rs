@@ -121,9 +121,9 @@ fn two_charges_on_one_counter_have_one_quota() {
 
 #[test]
 fn quotas_by_value_are_explained() {
-    let said = explain(&parse("shop.yaml", POLICY).unwrap()).to_string();
+    let explanation = explain(&parse("shop.yaml", POLICY).unwrap()).to_string();
     let line = "30 requests per 1m for each user; by plan: free 60, pro 6000; enforced for 50% of the subjects";
-    assert!(said.contains(line), "{said}");
+    assert!(explanation.contains(line), "{explanation}");
     let line = "60 requests per 1m, at most 5 at once for each user; by plan: pro 600, at most 50 at once, trial 60, at most 1 at once";
-    assert!(said.contains(line), "{said}");
+    assert!(explanation.contains(line), "{explanation}");
 }

@@ -150,11 +150,11 @@ fn sentinels_name_the_servers_of_a_shard() {
 #[test]
 fn words_for_what_is_usual_change_nothing() {
     let shards = "shards: { a: { primary: 'redis://h', replicas: [], weight: 1 } }";
-    let said = redis(&format!(
+    let explanation = redis(&format!(
         "{shards}, nodes: 1, deadline: 15ms, clock: node, reads: replicas, \
          deny_cache: true, scripting: auto"
     ));
-    assert_eq!(said, redis(shards));
+    assert_eq!(explanation, redis(shards));
     let function = redis(&format!("{shards}, scripting: function, password: {{ env: PASSWORD }}"));
     assert_eq!(function.step, StepForm::Function);
     assert_eq!(function.password, Some(KeySource::Environment { name: "PASSWORD".to_owned() }));
@@ -246,11 +246,14 @@ fn no_password_is_shown() {
     {
         let text =
             format!("{POLICY}store: {{ redis: {{ shards: {{ a: {{ primary: '{url}' }} }} }} }}\n");
-        let said = match parse("shop.yaml", &text) {
+        let explanation = match parse("shop.yaml", &text) {
             Ok(loaded) => format!("{loaded:?} {}", loaded.warnings[0]),
             Err(mistakes) => mistakes.to_string(),
         };
-        assert!(said.contains("primary") && !said.contains("canary"), "{said}");
+        assert!(
+            explanation.contains("primary") && !explanation.contains("canary"),
+            "{explanation}"
+        );
     }
 }
 
@@ -259,11 +262,11 @@ fn nodes_are_a_cluster() {
     let settings =
         redis("shards: { a: { nodes: ['redis://h:7000', 'redis://i:7000'], weight: 2 } }");
     let nodes = vec!["redis://h:7000".into(), "redis://i:7000".into()];
-    let said = redis(
+    let explanation = redis(
         "shards: { a: { topology: cluster, nodes: ['redis://h:7000', 'redis://i:7000'], weight: 2 } }",
     );
     assert_eq!(settings.shards[0].topology, Topology::Cluster { nodes });
-    assert_eq!(settings, said);
+    assert_eq!(settings, explanation);
 }
 
 #[test]

@@ -77,8 +77,8 @@ fn the_row_of_the_tenant_selects_the_quota() {
 
 #[test]
 fn quotas_by_the_plan_of_the_tenant_are_explained() {
-    let said = explain(&parse("shop.yaml", &file("{ by: org }")).unwrap()).to_string();
-    assert!(said.contains("; by plan of the tenant: free 60, pro 6000"), "{said}");
+    let explanation = explain(&parse("shop.yaml", &file("{ by: org }")).unwrap()).to_string();
+    assert!(explanation.contains("; by plan of the tenant: free 60, pro 6000"), "{explanation}");
 }
 
 #[test]

@@ -11,9 +11,9 @@ use super::endpoint::Endpoint;
 
 /// A generator of random numbers for balancing (splitmix64). The numbers need not be unpredictable.
 #[derive(Debug, Default)]
-pub(super) struct Draws(AtomicU64);
+pub(super) struct RandomSequence(AtomicU64);
 
-impl Draws {
+impl RandomSequence {
     /// Returns a random number from 0 to `bound − 1`. `bound` must be at least 1.
     fn below(&self, bound: usize) -> usize {
         const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -32,7 +32,7 @@ impl Draws {
 pub(super) fn pick<'e>(
     endpoints: &'e [Arc<Endpoint>],
     tried: &[Arc<Endpoint>],
-    draws: &Draws,
+    random: &RandomSequence,
 ) -> Option<&'e Arc<Endpoint>> {
     if let ([one], []) = (endpoints, tried) {
         return Some(one);
@@ -40,20 +40,20 @@ pub(super) fn pick<'e>(
     let now = Instant::now();
     let is_new = |endpoint: &&Arc<Endpoint>| !tried.iter().any(|one| Arc::ptr_eq(one, endpoint));
     let in_use = |endpoint: &&Arc<Endpoint>| endpoint.is_in_use(now) && is_new(endpoint);
-    two_choices(|| endpoints.iter().filter(in_use), draws)
-        .or_else(|| two_choices(|| endpoints.iter().filter(is_new), draws))
+    two_choices(|| endpoints.iter().filter(in_use), random)
+        .or_else(|| two_choices(|| endpoints.iter().filter(is_new), random))
 }
 
 fn two_choices<'e, I: Iterator<Item = &'e Arc<Endpoint>>>(
     candidates: impl Fn() -> I,
-    draws: &Draws,
+    random: &RandomSequence,
 ) -> Option<&'e Arc<Endpoint>> {
     let count = candidates().count();
     if count < 2 {
         return candidates().next();
     }
-    let first = draws.below(count);
-    let second = (first + 1 + draws.below(count - 1)) % count;
+    let first = random.below(count);
+    let second = (first + 1 + random.below(count - 1)) % count;
     let (one, other) = (candidates().nth(first)?, candidates().nth(second)?);
     Some(if other.in_flight.count() < one.in_flight.count() { other } else { one })
 }

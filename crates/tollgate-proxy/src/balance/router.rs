@@ -11,7 +11,7 @@ use tollgate::tower::MatchedRules;
 
 use super::{
     endpoint::{Endpoint, is_failure},
-    pick::{Draws, pick},
+    pick::{RandomSequence, pick},
 };
 use crate::body::RequestBody;
 use crate::failure::UpstreamFailure;
@@ -91,7 +91,7 @@ pub(crate) struct Group {
     endpoints: ArcSwap<Vec<Arc<Endpoint>>>,
     /// The lookups of the servers' host names. `None` if all hosts are IP addresses.
     lookups: Option<Lookups>,
-    draws: Draws,
+    random: RandomSequence,
 }
 
 /// The state of the lookups of host names. At most one lookup runs at a time.
@@ -136,7 +136,7 @@ impl Group {
             settings: Arc::clone(settings),
             endpoints: ArcSwap::from_pointee(endpoints.collect()),
             lookups: fixed.is_none().then(Lookups::default),
-            draws: Draws::default(),
+            random: RandomSequence::default(),
         }
     }
 
@@ -158,7 +158,7 @@ impl Group {
         let mut tried: Vec<Arc<Endpoint>> = Vec::new();
         let mut links = Links::Idle;
         let mut endpoint =
-            pick(&endpoints, &tried, &self.draws).ok_or(UpstreamFailure::Unreachable)?;
+            pick(&endpoints, &tried, &self.random).ok_or(UpstreamFailure::Unreachable)?;
         loop {
             attempt.begin(endpoint);
             let guard = endpoint.in_flight.begin();
@@ -186,7 +186,7 @@ impl Group {
                     if tried.len() > MAX_RETRIES {
                         return Err(failure);
                     }
-                    let Some(other) = pick(&endpoints, &tried, &self.draws) else {
+                    let Some(other) = pick(&endpoints, &tried, &self.random) else {
                         return Err(failure);
                     };
                     self.settings.upstream_metrics.count(Retry::Connect);

@@ -53,13 +53,13 @@ pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonB
         return;
     }
     // Boxed, because few requests have such a body, and every request would have a larger future.
-    match Box::pin(read_whole(request, bodies)).await {
+    match Box::pin(read_to_end(request, bodies)).await {
         Ok(whole) => drop(request.extensions_mut().insert(JsonBody(whole))),
         Err(reason) => drop(request.extensions_mut().insert(UnreadBody(reason))),
     }
 }
 
-async fn read_whole(
+async fn read_to_end(
     request: &mut Request<RequestBody>,
     bodies: &JsonBodyBuffering,
 ) -> Result<Bytes, Ambiguity> {

@@ -11,16 +11,16 @@ use crate::{
 /// Starts an upstream that sends `answer`, and then reports the bytes that it reads until the proxy
 /// closes the connection.
 async fn witness(answer: &'static str) -> (std::net::SocketAddr, mpsc::Receiver<String>) {
-    let (tell, reply) = mpsc::channel(8);
+    let (sender, reply) = mpsc::channel(8);
     let address = serve_raw(move |mut stream| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
-            tell.send(read_head(&mut stream).await).await.expect("the test waits");
+            sender.send(read_head(&mut stream).await).await.expect("the test waits");
             stream.write_all(answer.as_bytes()).await.expect("the proxy reads");
             let mut rest = Vec::new();
             // The connection may end with a reset.
             let _ = stream.read_to_end(&mut rest).await;
-            tell.send(String::from_utf8_lossy(&rest).into_owned()).await.expect("the test waits");
+            sender.send(String::from_utf8_lossy(&rest).into_owned()).await.expect("the test waits");
         }
     })
     .await;

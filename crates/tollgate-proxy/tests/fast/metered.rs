@@ -71,8 +71,8 @@ async fn used(limiter: &Limiter<Memory>) -> (u64, u64) {
     };
     let policy = limiter.policy();
     let plan = policy.plan(&attributes, limiter.key());
-    let looked_at = limiter.look_at(limiter.now(), &plan.enforced).await.expect("an answer");
-    (looked_at.0.statuses[0].used, looked_at.0.statuses[0].reserved)
+    let evaluation = limiter.peek_planned(limiter.now(), &plan.enforced).await.expect("an answer");
+    (evaluation.0.statuses[0].used, evaluation.0.statuses[0].reserved)
 }
 
 async fn used_is(limiter: &Limiter<Memory>, expected: (u64, u64)) {

@@ -17,7 +17,7 @@ use tower_layer::layer_fn;
 
 use crate::{
     setup::{Client, Proxy, exchange, header, settings, statuses, within},
-    untaken::{ask, connect},
+    untaken::{connect, send_request},
     upstream::{Recorder, canned},
 };
 
@@ -223,7 +223,7 @@ async fn a_refusal_closes_its_http_2_connection_when_the_proxy_is_nearly_full() 
     let proxy = Proxy::layered(settings, refuses()).await;
     let clients = occupy(proxy.address, &metrics, 8).await;
     let mut refused = connect(proxy.address, 65_535).await;
-    assert_eq!(ask(&mut refused).await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(send_request(&mut refused).await.status(), StatusCode::TOO_MANY_REQUESTS);
     until(|| refused.is_closed()).await;
     until(|| metrics.closed(CloseReason::Refused) == 1).await;
     drop(clients);

@@ -59,14 +59,14 @@ async fn one_connection_serves_one_request_after_another() {
 
 #[tokio::test]
 async fn a_connection_that_the_upstream_ended_is_not_used_again() {
-    let (tell, mut reply) = mpsc::channel(8);
+    let (sender, mut reply) = mpsc::channel(8);
     let upstream = serve_raw(move |mut stream| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
             read_head(&mut stream).await;
             stream.write_all(ANSWER.as_bytes()).await.expect("the proxy reads");
             drop(stream);
-            tell.send(()).await.expect("the test waits");
+            sender.send(()).await.expect("the test waits");
         }
     })
     .await;
@@ -81,14 +81,14 @@ async fn a_connection_that_the_upstream_ended_is_not_used_again() {
 
 #[tokio::test]
 async fn a_connection_that_idles_is_closed() {
-    let (tell, mut reply) = mpsc::channel(8);
+    let (sender, mut reply) = mpsc::channel(8);
     let upstream = serve_raw(move |mut stream| {
-        let tell = tell.clone();
+        let sender = sender.clone();
         async move {
             read_head(&mut stream).await;
             stream.write_all(ANSWER.as_bytes()).await.expect("the proxy reads");
             let rest = stream.read_to_end(&mut Vec::new()).await;
-            tell.send(rest.unwrap_or(0)).await.expect("the test waits");
+            sender.send(rest.unwrap_or(0)).await.expect("the test waits");
         }
     })
     .await;

@@ -13,7 +13,7 @@ use tollgate_proxy::{CloseReason, ConnectionMetrics, Settings};
 
 use crate::{
     setup::{Proxy, exchange, header, settings, statuses, within},
-    untaken::{ask, connect, endless},
+    untaken::{connect, endless, send_request},
     upstream::{Recorder, read_head, serve_raw},
 };
 
@@ -90,7 +90,7 @@ async fn an_answer_that_an_http_2_client_reads_slowly_is_reset() {
     let metrics = settings.connection_metrics.clone();
     let proxy = Proxy::with(settings).await;
     let mut slow = connect(proxy.address, 20_000).await;
-    let answer = ask(&mut slow).await;
+    let answer = send_request(&mut slow).await;
     assert_eq!(answer.status(), StatusCode::OK);
     let mut body = answer.into_body();
     let broken = within(async {

@@ -35,7 +35,7 @@ pub(crate) async fn connect(address: SocketAddr, window: u32) -> Sender {
     sender
 }
 
-pub(crate) async fn ask(sender: &mut Sender) -> Response<Incoming> {
+pub(crate) async fn send_request(sender: &mut Sender) -> Response<Incoming> {
     let request = Request::get("http://a/").body(Full::default()).expect("a request");
     within(sender.send_request(request)).await.expect("an answer")
 }
@@ -69,13 +69,13 @@ async fn an_answer_that_an_http_2_client_does_not_take_is_closed_and_lets_go_of_
         settings.timeouts.write_idle = Duration::from_secs(4);
         let proxy = Proxy::layered(settings, Layer::new(one_at_a_time())).await;
         let mut slow = connect(proxy.address, window).await;
-        let answer = ask(&mut slow).await;
+        let answer = send_request(&mut slow).await;
         assert_eq!(answer.status(), StatusCode::OK);
         let mut other = connect(proxy.address, 65_535).await;
-        assert_eq!(ask(&mut other).await.status(), StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(send_request(&mut other).await.status(), StatusCode::TOO_MANY_REQUESTS);
         within(end.recv()).await.expect("the upstream's end");
         within(async {
-            while ask(&mut other).await.status() != StatusCode::OK {
+            while send_request(&mut other).await.status() != StatusCode::OK {
                 sleep(Duration::from_millis(5)).await;
             }
         })
@@ -85,7 +85,7 @@ async fn an_answer_that_an_http_2_client_does_not_take_is_closed_and_lets_go_of_
         // Only its stream is reset: other streams of the connection may belong to other users.
         drop(other);
         within(async {
-            while ask(&mut slow).await.status() != StatusCode::OK {
+            while send_request(&mut slow).await.status() != StatusCode::OK {
                 sleep(Duration::from_millis(5)).await;
             }
         })
@@ -101,7 +101,7 @@ async fn a_short_answer_that_an_http_2_client_does_not_take_does_not_keep_its_co
     settings.timeouts.keep_alive_idle = Duration::from_millis(100);
     let proxy = Proxy::with(settings).await;
     let mut slow = connect(proxy.address, 0).await;
-    let _answer = ask(&mut slow).await;
+    let _answer = send_request(&mut slow).await;
     within(async {
         while !slow.is_closed() {
             sleep(Duration::from_millis(5)).await;
@@ -118,7 +118,7 @@ async fn who_takes_an_answer_slowly_gets_all_of_it() {
     let proxy = Proxy::with(settings).await;
     let mut slow = connect(proxy.address, 20_000).await;
     let (began, mut taken) = (Instant::now(), 0);
-    let mut body = ask(&mut slow).await.into_body();
+    let mut body = send_request(&mut slow).await.into_body();
     while let Some(frame) = within(body.frame()).await {
         let bytes = frame.expect("a frame").data_ref().map_or(0, Bytes::len);
         taken += bytes;
@@ -147,7 +147,7 @@ async fn an_upstream_that_is_slow_is_no_client_that_stops_reading() {
     settings.timeouts.write_idle = Duration::from_millis(100);
     let proxy = Proxy::with(settings).await;
     let mut client = connect(proxy.address, 65_535).await;
-    let answer = ask(&mut client).await;
+    let answer = send_request(&mut client).await;
     let body = within(answer.into_body().collect()).await.expect("all of it").to_bytes();
     assert_eq!(body, "once!!");
 }

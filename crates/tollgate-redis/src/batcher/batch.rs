@@ -156,7 +156,7 @@ impl<J, A> Batch<J, A> {
                 Route::Slot(slot) => {
                     *part_of.entry((Some(slot), waiter.priority)).or_insert(parts.len())
                 }
-                Route::Alone | Route::Asking => parts.len(),
+                Route::Separate | Route::Asking => parts.len(),
             };
             match parts.get_mut(place) {
                 Some(part) => part.push(job, waiter),
@@ -229,11 +229,11 @@ mod tests {
 
     #[tokio::test]
     async fn jobs_of_one_server_stay_together_and_those_of_a_cluster_by_their_slots() {
-        use Route::{Alone, Any, Asking, Slot};
+        use Route::{Any, Asking, Separate, Slot};
         assert_eq!(parts(&[]), [[0; 0]; 0]);
         assert_eq!(parts(&[Any, Any, Any]), [[0, 1, 2]]);
         assert_eq!(parts(&[Slot(7), Slot(7)]), [[0, 1]]);
-        let mixed = [Slot(7), Slot(8), Slot(7), Alone, Asking, Alone, Slot(8)];
+        let mixed = [Slot(7), Slot(8), Slot(7), Separate, Asking, Separate, Slot(8)];
         assert_eq!(parts(&mixed), [vec![0, 2], vec![1, 6], vec![3], vec![4], vec![5]]);
         assert_eq!(parts(&[Asking, Asking]), [[0], [1]]);
     }

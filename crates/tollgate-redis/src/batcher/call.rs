@@ -50,9 +50,9 @@ impl Call {
             Self::One(command) => Ok(vec![connection.call(command).await]),
             Self::Several { commands, replies, answers } => {
                 let mut handle = connection.handle();
-                let told = handle.send_packed_commands(commands, 0, *replies).await?;
-                let told = told.into_iter().enumerate();
-                let answers = told.filter(|(place, _)| answers.binary_search(place).is_ok());
+                let replies = handle.send_packed_commands(commands, 0, *replies).await?;
+                let replies = replies.into_iter().enumerate();
+                let answers = replies.filter(|(index, _)| answers.binary_search(index).is_ok());
                 Ok(answers.map(|(_, reply)| reply.extract_error()).collect())
             }
         }

@@ -16,7 +16,7 @@ use super::counters::Counters;
 use super::pacing::Pacing;
 use super::queue::Jobs;
 use super::route::Priority;
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, ErrorAction};
 use crate::connection::Connection;
 use crate::error::StepError;
 use crate::link::{ClaimedConnection, ConnectionPool, Link, Phase};
@@ -29,7 +29,7 @@ pub(super) struct Dispatcher<C: Codec> {
     codec: Arc<C>,
     link: Arc<Link>,
     counters: Arc<Counters>,
-    last_words: Duration,
+    disconnect_grace: Duration,
     /// The generation of the newest connection that was found to be unusable. Older connections are
     /// unusable too.
     left: AtomicU64,
@@ -67,16 +67,16 @@ enum ErrorClass {
 impl<C: Codec> Dispatcher<C> {
     /// Creates a dispatcher for `link`. While a connection is being replaced, calls on the old
     /// connection wait for their replies for up to
-    /// [`last_words`](super::BatcherLimits::last_words).
+    /// [`disconnect_grace`](super::BatcherLimits::disconnect_grace).
     pub(super) fn new(
         codec: Arc<C>,
         link: Arc<Link>,
         counters: Arc<Counters>,
         pacing: Arc<Pacing>,
-        last_words: Duration,
+        disconnect_grace: Duration,
     ) -> Self {
         let (left, loaded) = (AtomicU64::new(0), Mutex::default());
-        Self { codec, link, counters, last_words, left, pacing, loaded }
+        Self { codec, link, counters, disconnect_grace, left, pacing, loaded }
     }
 
     /// Sends `batch` to the server, and delivers the answers.
@@ -145,7 +145,7 @@ impl<C: Codec> Dispatcher<C> {
     /// replay has finished, only batches with [`Priority::Replay`] may be sent. The jobs of the
     /// other batches then get an error.
     fn unpaused(&self, parts: Vec<Jobs<C>>) -> Vec<Jobs<C>> {
-        if !self.link.histories().holds() {
+        if !self.link.epochs().holds() {
             return parts;
         }
         let (ahead, held): (Vec<_>, Vec<_>) =
@@ -204,24 +204,24 @@ impl<C: Codec> Dispatcher<C> {
                 .await;
         };
         let sent = Instant::now();
-        let told = {
-            let mut told = pin!(call.send(claimed.connection()));
+        let replies = {
+            let mut replies = pin!(call.send(claimed.connection()));
             tokio::select! {
                 // A reply that has arrived counts, even if this task is polled late.
                 biased;
-                told = &mut told => Some(told),
+                replies = &mut replies => Some(replies),
                 // A server that was demoted still reports which calls it did not execute.
-                () = left => match timeout_at(last.min(Instant::now() + self.last_words), told).await {
-                    Ok(told) => Some(told),
+                () = left => match timeout_at(last.min(Instant::now() + self.disconnect_grace), replies).await {
+                    Ok(replies) => Some(replies),
                     Err(_) => return Outcome::Disconnected,
                 },
                 () = sleep_until(last) => None,
             }
         };
-        if told.is_some() {
+        if replies.is_some() {
             claimed.answered();
         }
-        let outcome = match told {
+        let outcome = match replies {
             Some(Ok(replies)) => Outcome::Replies(replies),
             Some(Err(error)) => Outcome::Failed(error),
             None => Outcome::Abandoned,
@@ -263,14 +263,14 @@ impl<C: Codec> Dispatcher<C> {
         error: &RedisError,
         last: Instant,
     ) -> Jobs<C> {
-        match self.codec.remedy(error) {
-            Remedy::Reencode => return batch,
-            Remedy::Load => {
+        match self.codec.error_action(error) {
+            ErrorAction::Reencode => return batch,
+            ErrorAction::Load => {
                 // If loading the step fails, the reply to the next call contains the reason.
                 let _ = timeout_at(last, self.load(connection, claimed.since())).await;
                 return batch;
             }
-            Remedy::Nothing => {}
+            ErrorAction::Nothing => {}
         }
         if batch.route().is_of_a_cluster()
             && let Some(redirect) = Redirect::of(error, connection.address())

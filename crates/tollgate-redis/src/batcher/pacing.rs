@@ -232,10 +232,10 @@ mod tests {
     async fn further_calls_are_spread_over_the_round_trip() {
         let pacing = pacing(Duration::from_millis(400));
         let slots: Vec<_> = (0..AT_ONCE).map(|_| pacing.try_begin()).collect();
-        let (begun, mut further) = (Instant::now(), Vec::new());
+        let (started, mut further) = (Instant::now(), Vec::new());
         for number in 1..=2 {
             further.push(pacing.begin().await);
-            assert!(begun.elapsed() >= Duration::from_millis(49) * number);
+            assert!(started.elapsed() >= Duration::from_millis(49) * number);
         }
         assert!(slots.iter().all(Option::is_some));
         assert!(further.iter().all(|slot| slot.is_on_time), "no call has ended");

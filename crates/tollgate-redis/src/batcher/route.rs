@@ -12,7 +12,7 @@ pub(crate) enum Route {
     Slot(u16),
     /// The job is sent in a command of its own, because its slot is being moved to another node.
     /// Both nodes reject a command if some of its keys have been moved and others have not.
-    Alone,
+    Separate,
     /// The job is sent in a command of its own, after `ASKING`, because its slot is being moved to
     /// this node.
     Asking,

@@ -22,7 +22,7 @@ use super::pacing::Pacing;
 use super::queue::{QueueSender, queue};
 use super::route::{Priority, Route};
 use super::{BatcherLimits, CALLS_IN_FLIGHT};
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, ErrorAction};
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
@@ -59,8 +59,8 @@ impl Codec for Sizes {
         Ok(())
     }
 
-    fn remedy(&self, _error: &RedisError) -> Remedy {
-        Remedy::Nothing
+    fn error_action(&self, _error: &RedisError) -> ErrorAction {
+        ErrorAction::Nothing
     }
 }
 

@@ -33,7 +33,7 @@ const MAX_STALE_PROBES: u32 = 5;
 pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
     /// Wakes the discovery task early.
-    news: Notify,
+    changed: Notify,
     /// The node that the next discovery queries first, because a redirect pointed to it. `None`
     /// without such a redirect since the last discovery.
     named: Mutex<Option<NodeAddress>>,
@@ -58,7 +58,7 @@ impl SharedMap {
     pub(super) fn new(settings: ClusterSettings, choice: RuntimeChoice) -> Self {
         Self {
             map: watch::channel(MapState::Pending).0,
-            news: Notify::new(),
+            changed: Notify::new(),
             named: Mutex::default(),
             last_error: Mutex::default(),
             importing_groups: ImportingGroups::default(),
@@ -102,7 +102,7 @@ impl SharedMap {
     /// Requests that a discovery starts soon. Called when the slot map was wrong or a node does not
     /// answer.
     pub(super) fn request_refresh(&self) {
-        self.news.notify_one();
+        self.changed.notify_one();
     }
 
     /// Requests that a discovery starts soon, as [`Self::request_refresh`] does. This discovery
@@ -116,8 +116,8 @@ impl SharedMap {
     /// that is about to get its first slot. Opens the group if it does not exist yet. The group
     /// contains no other node. Returns `None` if there are too many of these groups.
     pub(super) fn importing_group(&self, node: &NodeAddress) -> Option<Arc<Group>> {
-        let alone = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
-        self.importing_groups.ask(node, || self.open(&alone))
+        let group = GroupLayout { primary: node.clone(), replicas: Vec::new(), slots: Vec::new() };
+        self.importing_groups.get_or_open(node, || self.open(&group))
     }
 
     fn open(&self, layout: &GroupLayout) -> Group {
@@ -166,7 +166,7 @@ impl Discovery {
     pub(super) async fn run(mut self) {
         let refresh = self.known.settings.refresh;
         loop {
-            let found = self.look().await;
+            let found = self.refresh().await;
             let patience = if found.is_ok() { refresh } else { REFRESH_AT_MOST_EVERY };
             let lost = found.err();
             if lost.is_some() {
@@ -182,13 +182,13 @@ impl Discovery {
             sleep(REFRESH_AT_MOST_EVERY).await;
             let rest = patience.saturating_sub(REFRESH_AT_MOST_EVERY);
             // Continue after the notification or after the timeout, whichever comes first.
-            let _ = timeout(rest, self.known.news.notified()).await;
+            let _ = timeout(rest, self.known.changed.notified()).await;
         }
     }
 
-    async fn look(&mut self) -> Result<(), ClusterError> {
-        let asked = self.next_to_ask();
-        let answer = probe(asked, self.known.settings.link.connect).await?;
+    async fn refresh(&mut self) -> Result<(), ClusterError> {
+        let node = self.next_to_query();
+        let answer = probe(node, self.known.settings.link.connect).await?;
         self.check(&answer)?;
         self.known.learn(&answer.layout);
         Ok(())
@@ -196,7 +196,7 @@ impl Discovery {
 
     /// Returns the nodes that the next discovery queries: the node that a redirect named, and then
     /// some of the known nodes in rotation.
-    fn next_to_ask(&mut self) -> Vec<Endpoint> {
+    fn next_to_query(&mut self) -> Vec<Endpoint> {
         let seeds = &self.known.settings.seeds;
         let like = seeds.first();
         let map = self.known.current();

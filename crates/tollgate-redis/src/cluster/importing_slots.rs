@@ -24,28 +24,28 @@ pub(super) struct ImportingGroups(Mutex<Vec<ImportingGroup>>);
 #[derive(Debug)]
 struct ImportingGroup {
     group: Arc<Group>,
-    asked: Instant,
+    used_at: Instant,
 }
 
 impl ImportingGroups {
     /// Returns the group of `node`. If this group does not exist yet, opens it with `open`. Returns
     /// `None` if there are too many groups.
-    pub(super) fn ask(
+    pub(super) fn get_or_open(
         &self,
         node: &NodeAddress,
         open: impl FnOnce() -> Group,
     ) -> Option<Arc<Group>> {
         let (mut importing_groups, now) = (self.0.lock(), Instant::now());
-        if let Some(guest) = importing_groups.iter_mut().find(|guest| guest.group.has(node)) {
-            guest.asked = now;
-            return Some(Arc::clone(&guest.group));
+        if let Some(group) = importing_groups.iter_mut().find(|group| group.group.has(node)) {
+            group.used_at = now;
+            return Some(Arc::clone(&group.group));
         }
-        importing_groups.retain(|guest| now.saturating_duration_since(guest.asked) < IDLE_MAX);
+        importing_groups.retain(|group| now.saturating_duration_since(group.used_at) < IDLE_MAX);
         if importing_groups.len() >= MAX_IMPORTING_GROUPS {
             return None;
         }
         let group = Arc::new(open());
-        importing_groups.push(ImportingGroup { group: Arc::clone(&group), asked: now });
+        importing_groups.push(ImportingGroup { group: Arc::clone(&group), used_at: now });
         Some(group)
     }
 
@@ -53,16 +53,16 @@ impl ImportingGroups {
     /// true for no group.
     pub(super) fn admit(&self, fits: impl Fn(&Group) -> bool) -> Option<Arc<Group>> {
         let mut importing_groups = self.0.lock();
-        let place = importing_groups.iter().position(|guest| fits(&guest.group))?;
-        Some(importing_groups.swap_remove(place).group)
+        let index = importing_groups.iter().position(|group| fits(&group.group))?;
+        Some(importing_groups.swap_remove(index).group)
     }
 
     /// Drops the groups that have not been called for [`IDLE_MAX`], and the groups for which
     /// `is_known` returns true.
     pub(super) fn clear(&self, is_known: impl Fn(&Group) -> bool) {
         let now = Instant::now();
-        self.0.lock().retain(|guest| {
-            now.saturating_duration_since(guest.asked) < IDLE_MAX && !is_known(&guest.group)
+        self.0.lock().retain(|group| {
+            now.saturating_duration_since(group.used_at) < IDLE_MAX && !is_known(&group.group)
         });
     }
 }

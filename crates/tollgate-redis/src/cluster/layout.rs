@@ -106,14 +106,14 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
 fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [endpoint, Value::Int(port), ..] = parts.as_slice() else { return None };
-    let told = match endpoint {
+    let host_name = match endpoint {
         Value::BulkString(bytes) => std::str::from_utf8(bytes).ok()?,
         Value::SimpleString(text) => text,
         Value::Nil => "",
         _ => return None,
     };
-    let told = if matches!(told, "" | "?") { host } else { told };
-    NodeAddress::new(told, u16::try_from(*port).ok()?)
+    let host_name = if matches!(host_name, "" | "?") { host } else { host_name };
+    NodeAddress::new(host_name, u16::try_from(*port).ok()?)
 }
 
 /// The reason why a reply is not a cluster layout.

@@ -6,11 +6,11 @@ use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
 use crate::client_role::ClientRole;
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, ErrorAction};
 use crate::error::StepError;
 use crate::job::Job;
 use crate::offset::ClockAt;
-use crate::script::{RuntimeChoice, StepRuntime, ask};
+use crate::script::{RuntimeChoice, StepRuntime, query};
 use crate::step_codec::StepCodec;
 
 /// The codec for one cluster node. The only difference from the codec for a single server is that a
@@ -73,12 +73,12 @@ impl Codec for NodeCodec {
 
     async fn load(&self, connection: &mut MultiplexedConnection) -> RedisResult<()> {
         if self.kind == CommandKind::Read {
-            ask(connection, &redis::cmd("READONLY")).await?;
+            query(connection, &redis::cmd("READONLY")).await?;
         }
         self.step.load(connection).await
     }
 
-    fn remedy(&self, error: &RedisError) -> Remedy {
-        self.step.remedy(error)
+    fn error_action(&self, error: &RedisError) -> ErrorAction {
+        self.step.error_action(error)
     }
 }

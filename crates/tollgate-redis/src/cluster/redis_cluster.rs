@@ -167,19 +167,19 @@ impl RedisCluster {
         charges: &[Charge<'_>],
         within: Duration,
     ) -> Result<Readings, BatcherError> {
-        let begun = Instant::now();
-        let deadline = begun + within;
+        let started = Instant::now();
+        let deadline = started + within;
         let map = self.known.map(deadline).await.ok_or(BatcherError::Unavailable)?;
         let Some(owner) = map.owner(slot) else {
             self.known.request_refresh();
             return Err(BatcherError::Unavailable);
         };
         let skews = charges.iter().map(|charge| charge.limit.skew_max());
-        let time = self.time.of_job(owner.primary().link().clock(), now, begun, skews);
+        let time = self.time.of_job(owner.primary().link().clock(), now, started, skews);
         let job = || Job::new(&self.keys, time, charges);
         let first = job();
         // If this job were sent, the node would reject the command with all of its other jobs.
-        if first.asks.iter().any(|operation| Slot::of(&operation.key) != slot) {
+        if first.charges.iter().any(|operation| Slot::of(&operation.key) != slot) {
             return Err(BatcherError::Refused("CROSSSLOT".into()));
         }
         if within >= SHARED_FROM
@@ -187,7 +187,7 @@ impl RedisCluster {
             && let Some(replica) = owner.replica()
         {
             let route = Route::Slot(slot.number());
-            let until = begun + within / 2;
+            let until = started + within / 2;
             let answer = replica.submit_by(route, Priority::Normal, first.timed(), until).await;
             if let Ok(answer) = answer {
                 return answer.into_readings().map_err(BatcherError::Step);

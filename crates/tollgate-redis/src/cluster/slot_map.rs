@@ -24,9 +24,9 @@ impl SlotMap {
     /// Creates the map of `layout`. Calls `group` to find or open each group.
     pub(super) fn new(layout: &Layout, mut group: impl FnMut(&GroupLayout) -> Arc<Group>) -> Self {
         let owners: Box<[AtomicU16]> = (0..SLOTS).map(|_| AtomicU16::new(NOBODY)).collect();
-        for (place, owner) in (0..).zip(&layout.groups) {
+        for (index, owner) in (0..).zip(&layout.groups) {
             for slot in owner.slots.iter().cloned().flatten() {
-                owners[usize::from(slot)].store(place, Ordering::Relaxed);
+                owners[usize::from(slot)].store(index, Ordering::Relaxed);
             }
         }
         Self { groups: layout.groups.iter().map(&mut group).collect(), owners }
@@ -40,9 +40,9 @@ impl SlotMap {
     /// Records that the group that contains `node` owns `slot` now, and returns this group. Returns
     /// `None` if `node` is in no group.
     pub(super) fn moved(&self, slot: Slot, node: &NodeAddress) -> Option<&Arc<Group>> {
-        let place = self.groups.iter().position(|group| group.has(node))?;
-        self.owners[slot.index()].store(u16::try_from(place).ok()?, Ordering::Relaxed);
-        self.groups.get(place)
+        let index = self.groups.iter().position(|group| group.has(node))?;
+        self.owners[slot.index()].store(u16::try_from(index).ok()?, Ordering::Relaxed);
+        self.groups.get(index)
     }
 
     /// Returns the group that `node` belongs to, or `None` if `node` is in no group.
@@ -53,8 +53,8 @@ impl SlotMap {
     /// Returns the first slot of each group for which `is_such` returns true.
     pub(super) fn first_slots(&self, is_such: impl Fn(&Group) -> bool) -> Vec<usize> {
         let such = (0_u16..).zip(&self.groups).filter(|(_, group)| is_such(group));
-        let first = |place| self.owners.iter().position(|it| it.load(Ordering::Relaxed) == place);
-        such.filter_map(|(place, _)| first(place)).collect()
+        let first = |index| self.owners.iter().position(|it| it.load(Ordering::Relaxed) == index);
+        such.filter_map(|(index, _)| first(index)).collect()
     }
 
     /// Returns the groups. Their order is the order of their first slots at the time when the map

@@ -49,7 +49,7 @@ pub struct Redirects {
     pub moved: u64,
     /// The number of `ASK` replies: the slot was being moved, and the keys were on its new node or
     /// did not exist.
-    pub asked: u64,
+    pub ask_redirects: u64,
     /// The number of `TRYAGAIN` replies: the slot was being moved, and each of its two nodes had
     /// only some of the job's keys.
     pub tried_again: u64,
@@ -60,7 +60,7 @@ pub struct Redirects {
 #[derive(Debug, Default)]
 pub(super) struct RedirectCounters {
     moved: AtomicU64,
-    asked: AtomicU64,
+    ask_redirects: AtomicU64,
     tried_again: AtomicU64,
     down: AtomicU64,
 }
@@ -69,7 +69,7 @@ impl RedirectCounters {
     pub(super) fn count(&self, redirect: &Redirect) {
         let counter = match redirect {
             Redirect::Moved { .. } => &self.moved,
-            Redirect::Operation { .. } => &self.asked,
+            Redirect::Ask { .. } => &self.ask_redirects,
             Redirect::TryAgain => &self.tried_again,
             Redirect::Down => &self.down,
         };
@@ -79,7 +79,7 @@ impl RedirectCounters {
     pub(super) fn counts(&self) -> Redirects {
         Redirects {
             moved: self.moved.load(Ordering::Relaxed),
-            asked: self.asked.load(Ordering::Relaxed),
+            ask_redirects: self.ask_redirects.load(Ordering::Relaxed),
             tried_again: self.tried_again.load(Ordering::Relaxed),
             down: self.down.load(Ordering::Relaxed),
         }

@@ -56,16 +56,16 @@ pub(super) async fn probe(
     endpoints: Vec<Endpoint>,
     within: Duration,
 ) -> Result<Answer, ClusterError> {
-    let mut asked = JoinSet::new();
+    let mut queries = JoinSet::new();
     for endpoint in endpoints {
-        asked.spawn(async move { ask(&endpoint, within).await });
+        queries.spawn(async move { query(&endpoint, within).await });
     }
     let (mut best, mut first_error) = (None::<Answer>, None);
     let mut until = None;
     loop {
         let next = match until {
-            None => asked.join_next().await,
-            Some(until) => timeout_at(until, asked.join_next()).await.unwrap_or(None),
+            None => queries.join_next().await,
+            Some(until) => timeout_at(until, queries.join_next()).await.unwrap_or(None),
         };
         match next {
             Some(Ok(Ok(answer))) => {
@@ -83,7 +83,7 @@ pub(super) async fn probe(
     best.ok_or_else(|| first_error.unwrap_or(ClusterError::NoSeeds))
 }
 
-async fn ask(endpoint: &Endpoint, within: Duration) -> Result<Answer, ClusterError> {
+async fn query(endpoint: &Endpoint, within: Duration) -> Result<Answer, ClusterError> {
     timeout(within, question(endpoint))
         .await
         .map_err(|_| LinkError::Slow { address: endpoint.to_string(), within })?

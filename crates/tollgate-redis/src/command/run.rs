@@ -64,7 +64,7 @@ impl Run {
 mod tests {
     use super::*;
 
-    fn alone(key: usize) -> Run {
+    fn single(key: usize) -> Run {
         let now = Timestamp::from_millis(5);
         Run { now, rule: 1, cost: 2, key, jobs: 1, keys: Keys::Consecutive }
     }
@@ -74,8 +74,8 @@ mod tests {
     fn runs(keys: &[usize]) -> Vec<(usize, usize, Keys)> {
         let mut runs: Vec<Run> = Vec::new();
         for key in keys {
-            if !runs.last_mut().is_some_and(|run| run.join(&alone(*key))) {
-                runs.push(alone(*key));
+            if !runs.last_mut().is_some_and(|run| run.join(&single(*key))) {
+                runs.push(single(*key));
             }
         }
         runs.iter().map(|run| (run.key, run.jobs, run.keys)).collect()
@@ -95,14 +95,14 @@ mod tests {
 
     #[test]
     fn another_moment_limit_or_cost_begins_another_run() {
-        let next = alone(2);
+        let next = single(2);
         for other in [
             Run { now: Timestamp::from_millis(6), ..next },
             Run { rule: 2, ..next },
             Run { cost: 3, ..next },
         ] {
-            assert!(!alone(1).join(&other));
+            assert!(!single(1).join(&other));
         }
-        assert!(alone(1).join(&next));
+        assert!(single(1).join(&next));
     }
 }

@@ -43,7 +43,7 @@ pub enum LinkError {
         /// The server's address.
         address: String,
         /// The command that the server rejected.
-        asked: &'static str,
+        command: &'static str,
         /// The code of the server's answer, such as `LOADING` or `NOPERM`.
         code: String,
     },
@@ -104,16 +104,16 @@ pub enum LinkError {
 }
 
 impl LinkError {
-    /// Converts `error`, which the server at `address` returned to the command `asked`.
+    /// Converts `error`, which the server at `address` returned to the command `command`.
     ///
     /// If `error` is an answer of the server, keeps only its code, because its text may repeat the
     /// command's arguments.
-    pub(crate) fn answered(address: &str, asked: &'static str, error: &RedisError) -> Self {
+    pub(crate) fn answered(address: &str, command: &'static str, error: &RedisError) -> Self {
         if error.is_io_error() || error.is_connection_dropped() {
             return Self::Closed { address: address.to_owned() };
         }
         let code = error.code().unwrap_or_else(|| error.category()).to_owned();
-        Self::Refused { address: address.to_owned(), asked, code }
+        Self::Refused { address: address.to_owned(), command, code }
     }
 
     pub(crate) fn open(address: &str, error: &io::Error) -> Self {
@@ -141,9 +141,9 @@ impl fmt::Display for LinkError {
                  disconnected",
                 within.as_millis()
             ),
-            Self::Refused { address, asked, code } => write!(
+            Self::Refused { address, command, code } => write!(
                 f,
-                "{address} returned {code} to {asked}; check the user's permissions and the \
+                "{address} returned {code} to {command}; check the user's permissions and the \
                  server's state"
             ),
             Self::Role { address, found, wanted } => {

@@ -81,7 +81,7 @@ impl Connection {
     /// Queries the server's role, time, mark and replication state in one round trip, which takes
     /// at most `within`. Also queries whether the server serves clients: a server that loads its
     /// data or has lost its primary rejects `PING` but not the other commands.
-    pub(crate) async fn ask(&self, within: Duration) -> Result<ServerReport, LinkError> {
+    pub(crate) async fn query(&self, within: Duration) -> Result<ServerReport, LinkError> {
         let mut questions = redis::pipe();
         questions.cmd("ROLE").cmd("TIME").cmd("PING").cmd("INFO").arg("replication");
         questions.add_command(EpochMark::question());
@@ -129,7 +129,7 @@ impl Connection {
     }
 
     fn refused(&self, code: &str) -> LinkError {
-        LinkError::Refused { address: self.address.clone(), asked: PROBE, code: code.to_owned() }
+        LinkError::Refused { address: self.address.clone(), command: PROBE, code: code.to_owned() }
     }
 }
 

@@ -61,7 +61,7 @@ impl ReplicationProgress {
         let reports = self.0.lock();
         let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
         if reports.history != replication.history {
-            return Err(Lag::OtherHistory);
+            return Err(Lag::OtherEpoch);
         }
         if replication.silence > MAX_SILENCE {
             return Err(Lag::Silence(replication.silence));
@@ -84,7 +84,7 @@ pub enum Lag {
     Unreported,
     /// The server follows another primary, or follows no primary. The server's data belongs to
     /// another history.
-    OtherHistory,
+    OtherEpoch,
     /// The server has not received data from its primary for this time.
     Silence(Duration),
     /// The server lacks this number of the bytes that the primary had written [`LAG_MAX`] ago.
@@ -98,7 +98,7 @@ impl std::fmt::Display for Lag {
             Self::Unreported => {
                 f.write_str("it does not answer INFO; check that the user may send it")
             }
-            Self::OtherHistory => f.write_str("it is not a replica of this shard's primary"),
+            Self::OtherEpoch => f.write_str("it is not a replica of this shard's primary"),
             Self::Silence(time) if *time == Duration::MAX => {
                 f.write_str("it does not report when it last received data from its primary")
             }
@@ -135,7 +135,7 @@ mod tests {
             "what it had three seconds ago"
         );
         assert_eq!(progress.check(&replication("a", 690), now), Err(Lag::Behind(10)));
-        assert_eq!(progress.check(&replication("b", 700), now), Err(Lag::OtherHistory));
+        assert_eq!(progress.check(&replication("b", 700), now), Err(Lag::OtherEpoch));
         // The primary sends no more reports, so its last report stays valid.
         let later = now + Duration::from_secs(1_000);
         assert_eq!(progress.check(&replication("a", 999), later), Err(Lag::Behind(1)));
@@ -150,7 +150,7 @@ mod tests {
         let (progress, start) = (ReplicationProgress::default(), Instant::now());
         progress.observe(&replication("a", 1_000), start);
         progress.observe(&replication("b", 10), start);
-        assert_eq!(progress.check(&replication("a", 1_000), start), Err(Lag::OtherHistory));
+        assert_eq!(progress.check(&replication("a", 1_000), start), Err(Lag::OtherEpoch));
         assert_eq!(progress.check(&replication("b", 10), start), Ok(()));
     }
 

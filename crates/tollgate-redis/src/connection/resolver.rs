@@ -144,11 +144,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_leads_where_it_is_said_to_lead_now_and_else_where_it_led_last() {
-        let told = Arc::new(ScriptedLookup(Mutex::new(Script::Fails)));
-        let names = NameResolver::by(Arc::clone(&told) as Arc<dyn Lookup>);
+        let lookup = Arc::new(ScriptedLookup(Mutex::new(Script::Fails)));
+        let names = NameResolver::by(Arc::clone(&lookup) as Arc<dyn Lookup>);
         let leads = async || names.addresses("limits.example", 6379).await;
         assert_eq!(leads().await.unwrap_err().to_string(), "SERVFAIL");
-        *told.0.lock() = Script::Leads(Vec::new());
+        *lookup.0.lock() = Script::Leads(Vec::new());
         assert_eq!(leads().await.unwrap_err().kind(), io::ErrorKind::NotFound);
         for (word, led) in [
             (Script::Leads(vec![at(1)]), vec![at(1)]),
@@ -158,11 +158,11 @@ mod tests {
             (Script::Never, vec![at(2), at(3)]),
             (Script::Leads(vec![at(4); 99]), vec![at(4); MAX_ADDRESSES]),
         ] {
-            *told.0.lock() = word.clone();
+            *lookup.0.lock() = word.clone();
             assert_eq!(leads().await.unwrap(), led, "{word:?}");
         }
         let other = names.of_another();
-        *told.0.lock() = Script::Fails;
+        *lookup.0.lock() = Script::Fails;
         assert!(other.addresses("other.example", 6379).await.is_err(), "it never led anywhere");
         assert_eq!(names, other);
         assert_ne!(names, NameResolver::default());

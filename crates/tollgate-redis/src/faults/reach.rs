@@ -65,14 +65,14 @@ async fn the_clock_of_the_server_is_known_within_its_bounds() {
     let reply = redis::cmd("TIME").query_async(&mut connection).await.unwrap();
     let after = Instant::now();
     let (secs, micros) = <(u64, u64)>::from_redis_value(reply).unwrap();
-    let told = tollgate_core::Timestamp::from_millis(secs * 1_000 + micros / 1_000);
+    let server_time = tollgate_core::Timestamp::from_millis(secs * 1_000 + micros / 1_000);
 
     let clock = batcher.link().clock();
-    let ahead = clock.ahead_of(told, before).unwrap();
+    let ahead = clock.ahead_of(server_time, before).unwrap();
     // The server read its clock after `before`. So at `before`, the server's clock showed at most
     // the time that the server returned.
     assert!(ahead.millis <= ahead.uncertainty.cast_signed(), "{ahead:?}");
-    let ahead = clock.ahead_of(told, after).unwrap();
+    let ahead = clock.ahead_of(server_time, after).unwrap();
     assert!(ahead.millis >= -ahead.uncertainty.cast_signed() - 1, "{ahead:?}");
     assert_eq!(batcher.status().clock_steps, 0);
 }

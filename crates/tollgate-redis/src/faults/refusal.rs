@@ -8,8 +8,8 @@ use super::kit::Server;
 use super::tally::{count, ran};
 use super::*;
 
-async fn tell(connection: &mut MultiplexedConnection, words: &[&str]) {
-    redis::cmd(words[0]).arg(&words[1..]).exec_async(connection).await.unwrap();
+async fn send(connection: &mut MultiplexedConnection, command: &[&str]) {
+    redis::cmd(command[0]).arg(&command[1..]).exec_async(connection).await.unwrap();
 }
 
 #[tokio::test]
@@ -31,9 +31,9 @@ async fn when_the_primary_changes_every_job_is_still_decided_once() {
         }
     })
     .await;
-    tell(&mut connection, &["REPLICAOF", "NO", "ONE"]).await;
+    send(&mut connection, &["REPLICAOF", "NO", "ONE"]).await;
     let mut connection = old.connect().await;
-    tell(&mut connection, &["REPLICAOF", "127.0.0.1", &new.port().to_string()]).await;
+    send(&mut connection, &["REPLICAOF", "127.0.0.1", &new.port().to_string()]).await;
 
     for id in 50..100 {
         let answer = batcher.run("key", id).await;
@@ -58,8 +58,8 @@ async fn a_replica_is_no_primary() {
 async fn a_server_that_loads_is_not_waited_for() {
     let mut server = Server::start_with(&["--enable-debug-command", "yes"]).await;
     let mut connection = server.connect().await;
-    tell(&mut connection, &["DEBUG", "POPULATE", "20000"]).await;
-    tell(&mut connection, &["SAVE"]).await;
+    send(&mut connection, &["DEBUG", "POPULATE", "20000"]).await;
+    send(&mut connection, &["SAVE"]).await;
     let batcher = ready_batcher(&server.url(), patient()).await;
     server.kill();
     until(|| batcher.circuit_state() == CircuitState::Open).await;
@@ -82,7 +82,7 @@ async fn a_forgotten_script_is_loaded_again_by_the_way() {
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
     for id in 0..200 {
-        tell(&mut connection, &["SCRIPT", "FLUSH"]).await;
+        send(&mut connection, &["SCRIPT", "FLUSH"]).await;
         assert_eq!(batcher.run("key", id).await, Ok(i64::try_from(id).unwrap() + 1));
     }
     assert_eq!(batcher.status().opened, 0);
@@ -93,7 +93,7 @@ async fn a_refusal_of_the_server_is_reported_and_not_repeated() {
     let server = Server::start().await;
     let batcher = ready_batcher(&server.url(), patient()).await;
     let mut connection = server.connect().await;
-    tell(&mut connection, &["SET", "ran", "no hash"]).await;
+    send(&mut connection, &["SET", "ran", "no hash"]).await;
     // The step increments the key before the step fails. The batcher cannot detect this increment,
     // so it must not send the job again.
     let answer = batcher.run("key", 1).await;

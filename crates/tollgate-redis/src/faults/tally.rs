@@ -9,7 +9,7 @@ use redis::{Cmd, RedisError, RedisResult, Script, Value};
 use tollgate_core::Timestamp;
 
 use super::kit::Server;
-use crate::codec::{Codec, Remedy};
+use crate::codec::{Codec, ErrorAction};
 use crate::error::StepError;
 use crate::offset::ClockAt;
 
@@ -94,8 +94,8 @@ impl Codec for Tally {
         redis::cmd("SCRIPT").arg("LOAD").arg(STEP).exec_async(connection).await
     }
 
-    fn remedy(&self, error: &RedisError) -> Remedy {
-        if error.code() == Some("NOSCRIPT") { Remedy::Load } else { Remedy::Nothing }
+    fn error_action(&self, error: &RedisError) -> ErrorAction {
+        if error.code() == Some("NOSCRIPT") { ErrorAction::Load } else { ErrorAction::Nothing }
     }
 }
 

@@ -3,7 +3,7 @@
 use redis::aio::MultiplexedConnection;
 use redis::{RedisResult, Script, Value};
 
-use crate::script::{ask, is_unloaded};
+use crate::script::{is_unloaded, query};
 
 /// Permissions of a user that Tollgate does not need. Only some permissions are checked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct ExcessPermissions {
     /// Whether the user may execute every command that was checked.
     pub everything: bool,
     /// How the permissions were checked.
-    pub judged: PermissionCheck,
+    pub check: PermissionCheck,
 }
 
 /// How permissions are checked.
@@ -31,11 +31,11 @@ pub enum PermissionCheck {
 }
 
 /// A command that Tollgate never sends for its own work.
-struct Question {
+struct CheckedCommand {
     name: &'static str,
     /// The command and its arguments. If `sent` is [`ProbeKind::Harmless`], the arguments make the
     /// command harmless to send.
-    words: &'static str,
+    command_line: &'static str,
     sent: ProbeKind,
 }
 
@@ -47,18 +47,18 @@ enum ProbeKind {
     Harmful,
 }
 
-const fn harmless(name: &'static str, words: &'static str) -> Question {
-    Question { name, words, sent: ProbeKind::Harmless }
+const fn harmless(name: &'static str, command_line: &'static str) -> CheckedCommand {
+    CheckedCommand { name, command_line, sent: ProbeKind::Harmless }
 }
 
-const fn harmful(name: &'static str, words: &'static str) -> Question {
-    Question { name, words, sent: ProbeKind::Harmful }
+const fn harmful(name: &'static str, command_line: &'static str) -> CheckedCommand {
+    CheckedCommand { name, command_line, sent: ProbeKind::Harmful }
 }
 
 /// The commands to check. The list contains some commands of every category that access rules
 /// distinguish. `SCAN` is not in the list, because users get the [permission for
 /// it](crate::ListError::NotPermitted) to list subjects.
-const COMMANDS: [Question; 25] = [
+const COMMANDS: [CheckedCommand; 25] = [
     harmful("FLUSHALL", "FLUSHALL"),
     harmful("FLUSHDB", "FLUSHDB"),
     harmful("SHUTDOWN", "SHUTDOWN"),
@@ -88,7 +88,7 @@ const COMMANDS: [Question; 25] = [
 
 /// Commands that Tollgate also sends for its own work. In this check, the commands name a key that
 /// does not belong to Tollgate and that does not exist.
-const FOREIGN: [Question; 3] = [
+const FOREIGN: [CheckedCommand; 3] = [
     harmless("EXISTS", "EXISTS nobody:tg1"),
     harmless("MGET", "MGET nobody:tg1"),
     harmful("SET", "SET nobody:tg1 nothing"),
@@ -106,20 +106,21 @@ impl ExcessPermissions {
     ///
     /// # Errors
     /// The error of the connection, if no answer was received.
-    pub(super) async fn ask(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
+    pub(super) async fn query(connection: &mut MultiplexedConnection) -> RedisResult<Self> {
         if let Some(answers) = by_rules(connection).await? {
-            return Ok(Self::of(PermissionCheck::AclRules, questions().zip(answers)));
+            return Ok(Self::of(PermissionCheck::AclRules, checked_commands().zip(answers)));
         }
-        let tried: Vec<_> = questions().filter(|it| it.sent == ProbeKind::Harmless).collect();
+        let tried: Vec<_> =
+            checked_commands().filter(|it| it.sent == ProbeKind::Harmless).collect();
         let answers = by_trying(connection, &tried).await?;
         Ok(Self::of(PermissionCheck::Probing, tried.into_iter().zip(answers)))
     }
 
     fn of(
-        judged: PermissionCheck,
-        answers: impl Iterator<Item = (&'static Question, bool)>,
+        check: PermissionCheck,
+        answers: impl Iterator<Item = (&'static CheckedCommand, bool)>,
     ) -> Self {
-        let mut excess = Self { everything: true, judged, ..Self::default() };
+        let mut excess = Self { everything: true, check, ..Self::default() };
         for (question, is_permitted) in answers {
             let is_foreign = FOREIGN.iter().any(|foreign| foreign.name == question.name);
             match (is_permitted, is_foreign) {
@@ -132,7 +133,7 @@ impl ExcessPermissions {
     }
 }
 
-fn questions() -> impl Iterator<Item = &'static Question> {
+fn checked_commands() -> impl Iterator<Item = &'static CheckedCommand> {
     COMMANDS.iter().chain(&FOREIGN)
 }
 
@@ -141,35 +142,35 @@ fn questions() -> impl Iterator<Item = &'static Question> {
 async fn by_rules(connection: &mut MultiplexedConnection) -> RedisResult<Option<Vec<bool>>> {
     let mut call = redis::cmd("EVALSHA");
     call.arg(Script::new(SCRIPT).get_hash()).arg(0).arg(CONTROL);
-    for question in questions() {
-        call.arg(question.words);
+    for question in checked_commands() {
+        call.arg(question.command_line);
     }
-    let mut reply = ask(connection, &call).await;
+    let mut reply = query(connection, &call).await;
     if reply.as_ref().is_err_and(is_unloaded)
-        && ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT)).await.is_ok()
+        && query(connection, redis::cmd("SCRIPT").arg("LOAD").arg(SCRIPT)).await.is_ok()
     {
-        reply = ask(connection, &call).await;
+        reply = query(connection, &call).await;
     }
-    let Ok(Value::BulkString(told)) = reply else { return lost(reply).map(|()| None) };
-    let mut answers = told.iter().map(|answer| *answer == b'1');
-    let is_of_use = told.len() == 1 + questions().count() && answers.next() == Some(true);
+    let Ok(Value::BulkString(results)) = reply else { return lost(reply).map(|()| None) };
+    let mut answers = results.iter().map(|answer| *answer == b'1');
+    let is_of_use = results.len() == 1 + checked_commands().count() && answers.next() == Some(true);
     Ok(is_of_use.then(|| answers.collect()))
 }
 
 /// Sends each command. Returns, for each command, whether the user may execute the command.
 async fn by_trying(
     connection: &mut MultiplexedConnection,
-    questions: &[&Question],
+    checked_commands: &[&CheckedCommand],
 ) -> RedisResult<Vec<bool>> {
     let mut commands = redis::pipe();
-    for question in questions {
-        let mut words = question.words.split(' ');
-        let command = commands.cmd(words.next().unwrap_or_default());
-        for word in words {
+    for question in checked_commands {
+        let mut command_line = question.command_line.split(' ');
+        let command = commands.cmd(command_line.next().unwrap_or_default());
+        for word in command_line {
             command.arg(word);
         }
     }
-    let replies = connection.send_packed_commands(&commands, 0, questions.len()).await?;
+    let replies = connection.send_packed_commands(&commands, 0, checked_commands.len()).await?;
     Ok(replies.iter().map(is_permitted).collect())
 }
 
@@ -202,20 +203,20 @@ mod tests {
     fn what_is_permitted_is_reported_in_the_order_of_harm() {
         let none = ExcessPermissions::of(
             PermissionCheck::AclRules,
-            questions().map(|question| (question, false)),
+            checked_commands().map(|question| (question, false)),
         );
         assert_eq!(
             none,
-            ExcessPermissions { judged: PermissionCheck::AclRules, ..ExcessPermissions::default() }
+            ExcessPermissions { check: PermissionCheck::AclRules, ..ExcessPermissions::default() }
         );
         let all = ExcessPermissions::of(
             PermissionCheck::AclRules,
-            questions().map(|question| (question, true)),
+            checked_commands().map(|question| (question, true)),
         );
         assert!(all.everything && all.foreign_keys);
         assert_eq!(all.commands.len(), COMMANDS.len());
         assert_eq!(all.commands[0], "FLUSHALL");
-        let keys = questions().map(|question| (question, question.name == "MGET"));
+        let keys = checked_commands().map(|question| (question, question.name == "MGET"));
         let keys = ExcessPermissions::of(PermissionCheck::Probing, keys);
         assert_eq!(keys, ExcessPermissions { foreign_keys: true, ..ExcessPermissions::default() });
     }

@@ -14,20 +14,20 @@ const MAX_PLACES: usize = 64;
 const CELL_BYTES: usize = 64 * 1024;
 
 impl Job {
-    /// Returns jobs that read the cells at `places`, in the order of `places`.
-    pub(crate) fn of_places(
+    /// Returns jobs that read the cells at `cell_keys`, in the order of `cell_keys`.
+    pub(crate) fn of_cell_keys(
         keys: &Keys,
         time: impl Into<JobTime>,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Vec<Self> {
-        let operation = |place: &CellKey<'_>| JobCharge::at(keys, place, Op::Cell);
+        let operation = |cell_key: &CellKey<'_>| JobCharge::at(keys, cell_key, Op::Cell);
         let JobTime { now, tolerance } = time.into();
-        let job = |places: &[CellKey<'_>]| Self {
+        let job = |cell_keys: &[CellKey<'_>]| Self {
             now,
             tolerance,
-            asks: places.iter().map(operation).collect(),
+            charges: cell_keys.iter().map(operation).collect(),
         };
-        places.chunks(MAX_PLACES).map(job).collect()
+        cell_keys.chunks(MAX_PLACES).map(job).collect()
     }
 
     /// Returns jobs that join `cells` with the stored cells. Leaves out cells that are not valid at
@@ -43,30 +43,30 @@ impl Job {
     ) -> Result<Vec<Self>, StoreError> {
         let JobTime { now, tolerance } = time.into();
         let mut jobs = Vec::new();
-        let (mut asks, mut bytes) = (Vec::new(), 0);
-        for (place, cell) in cells {
-            if assess(Some(cell), place.limit, Cost::PEEK, now).found != StoredState::Present {
+        let (mut charges, mut bytes) = (Vec::new(), 0);
+        for (cell_key, cell) in cells {
+            if assess(Some(cell), cell_key.limit, Cost::PEEK, now).found != StoredState::Present {
                 continue;
             }
             let cell = exact_bytes(cell).ok_or(StoreError::Corrupt)?;
             bytes += cell.len();
-            asks.push(JobCharge::at(keys, place, Op::Join { cell }));
-            if asks.len() == MAX_PLACES || bytes >= CELL_BYTES {
-                jobs.push(Self { now, tolerance, asks: std::mem::take(&mut asks).into() });
+            charges.push(JobCharge::at(keys, cell_key, Op::Join { cell }));
+            if charges.len() == MAX_PLACES || bytes >= CELL_BYTES {
+                jobs.push(Self { now, tolerance, charges: std::mem::take(&mut charges).into() });
                 bytes = 0;
             }
         }
-        if !asks.is_empty() {
-            jobs.push(Self { now, tolerance, asks: asks.into() });
+        if !charges.is_empty() {
+            jobs.push(Self { now, tolerance, charges: charges.into() });
         }
         Ok(jobs)
     }
 }
 
 impl JobCharge {
-    fn at(keys: &Keys, place: &CellKey<'_>, op: Op) -> Self {
-        let key = keys.name(place.limit, place.subject);
-        Self::new(place.limit, key, op)
+    fn at(keys: &Keys, cell_key: &CellKey<'_>, op: Op) -> Self {
+        let key = keys.name(cell_key.limit, cell_key.subject);
+        Self::new(cell_key.limit, key, op)
     }
 }
 
@@ -105,17 +105,17 @@ mod tests {
     }
 
     fn sizes(jobs: &[Job]) -> Vec<usize> {
-        jobs.iter().map(|job| job.asks.len()).collect()
+        jobs.iter().map(|job| job.charges.len()).collect()
     }
 
     #[test]
     fn a_job_holds_so_many_places_and_bytes_and_no_more() {
         let (limit, subject) = (log(), subject());
-        let place = CellKey { limit: &limit, subject: &subject };
-        assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[place; 130])), [64, 64, 2]);
-        assert_eq!(sizes(&Job::of_places(&keys(), NOW, &[])), [0; 0]);
+        let cell_key = CellKey { limit: &limit, subject: &subject };
+        assert_eq!(sizes(&Job::of_cell_keys(&keys(), NOW, &[cell_key; 130])), [64, 64, 2]);
+        assert_eq!(sizes(&Job::of_cell_keys(&keys(), NOW, &[])), [0; 0]);
         let joining = |cell: Cell, count| {
-            sizes(&Job::joining(&keys(), NOW, &vec![(place, cell); count]).unwrap())
+            sizes(&Job::joining(&keys(), NOW, &vec![(cell_key, cell); count]).unwrap())
         };
         assert_eq!(joining(entries(0..1), 65), [64, 1]);
         // Each of these cells has about 28 kB.
@@ -125,8 +125,9 @@ mod tests {
     #[test]
     fn what_counts_as_none_is_left_out_and_what_no_store_keeps_is_an_error() {
         let (limit, subject) = (log(), subject());
-        let place = CellKey { limit: &limit, subject: &subject };
-        let joining = |cell| Job::joining(&keys(), NOW, &[(place, cell)]).map(|jobs| sizes(&jobs));
+        let cell_key = CellKey { limit: &limit, subject: &subject };
+        let joining =
+            |cell| Job::joining(&keys(), NOW, &[(cell_key, cell)]).map(|jobs| sizes(&jobs));
         assert_eq!(joining(entries(0..0)), Ok(Vec::new()));
         let of_another_kind = fixed_window::State { used: 1, resets_at: NOW };
         assert_eq!(joining(Cell::FixedWindow(of_another_kind)), Ok(Vec::new()));

@@ -110,7 +110,7 @@ impl ConnectionPool {
             return idle;
         }
         if self.first.load().begin_if_idle() {
-            return ClaimedConnection::begun(Arc::clone(&self.first), false);
+            return ClaimedConnection::opened(Arc::clone(&self.first), false);
         }
         additional.claim_least_loaded(&self.first, overdue_after)
     }
@@ -152,7 +152,7 @@ impl AdditionalConnections {
         let now = Instant::now();
         open.connections.retain(|one| !one.has_ended() && one.load().is_fit(now));
         let idle = open.connections.iter().find(|one| one.load().begin_if_idle())?;
-        Some(ClaimedConnection::begun(Arc::clone(idle), true))
+        Some(ClaimedConnection::opened(Arc::clone(idle), true))
     }
 
     /// Returns the connection with the fewest calls in flight, which may be `first`. Also starts to
@@ -207,7 +207,7 @@ impl AdditionalConnections {
         drop(self);
         let opening = async {
             let connection = open(&endpoint, generation, Pushes::Ignored).await?;
-            let report = connection.ask(within).await?;
+            let report = connection.query(within).await?;
             let is_same = report.replication.is_some_and(|found| found.history == epoch);
             if role.accepts(report.role) && is_same {
                 return Ok(connection);
@@ -223,11 +223,11 @@ impl ClaimedConnection {
     /// Adds one call to the load of `connection`.
     fn new(connection: Arc<Connection>, is_additional: bool) -> Self {
         connection.load().begin();
-        Self::begun(connection, is_additional)
+        Self::opened(connection, is_additional)
     }
 
     /// Returns `connection` for a call that the load of the connection already counts.
-    fn begun(connection: Arc<Connection>, is_additional: bool) -> Self {
+    fn opened(connection: Arc<Connection>, is_additional: bool) -> Self {
         Self { connection, since: Instant::now(), is_additional, is_answered: false }
     }
 

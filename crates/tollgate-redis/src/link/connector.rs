@@ -25,7 +25,7 @@ pub(super) struct ShardConnector<C> {
     codec: Arc<C>,
     limits: LinkLimits,
     clock: Arc<ShardClock>,
-    histories: Arc<EpochTracker>,
+    epochs: Arc<EpochTracker>,
     /// The address of the server that the last connection led to. `None` before the first
     /// connection.
     served: Option<Box<str>>,
@@ -53,7 +53,7 @@ impl<C: Codec> Connector for ShardConnector<C> {
     /// first, because a charge in a new epoch must not count as a charge in the old epoch.
     fn begin(&mut self, connection: &ConnectionPool, report: &ServerReport) {
         self.clock.begin(report.clock);
-        self.histories.begin(report.replication.as_ref(), Instant::now());
+        self.epochs.begin(report.replication.as_ref(), Instant::now());
         let address = connection.address();
         let before = self.served.replace(address.into());
         self.took_over = before.is_some_and(|before| *before != *address);
@@ -85,7 +85,7 @@ impl<C: Codec> Connector for ShardConnector<C> {
     }
 
     fn end(&mut self, _: &ConnectionPool) {
-        self.histories.leave(Instant::now());
+        self.epochs.leave(Instant::now());
     }
 
     fn error(&self, connection: &ConnectionPool, fault: Fault) -> LinkError {
@@ -115,11 +115,11 @@ impl<C: Codec> ShardConnector<C> {
         codec: Arc<C>,
         limits: LinkLimits,
         clock: Arc<ShardClock>,
-        histories: Arc<EpochTracker>,
+        epochs: Arc<EpochTracker>,
     ) -> Self {
         let view = members.view();
         let (served, took_over) = (None, false);
-        Self { members, view, required_role, codec, limits, clock, histories, served, took_over }
+        Self { members, view, required_role, codec, limits, clock, epochs, served, took_over }
     }
 
     /// Returns a connection to the first server that has the required role, and the report of this
@@ -132,7 +132,7 @@ impl<C: Codec> ShardConnector<C> {
         let limits = ConnectLimits { connect: self.limits.connect, proof: self.limits.proof };
         let servers = Arc::clone(&self.members.view().borrow().servers);
         let mut attempts = JoinSet::new();
-        for (place, endpoint) in servers.iter().cloned().enumerate() {
+        for (index, endpoint) in servers.iter().cloned().enumerate() {
             let (required_role, codec) = (self.required_role.clone(), Arc::clone(&self.codec));
             let members = Arc::clone(&self.members);
             attempts.spawn(async move {
@@ -148,7 +148,7 @@ impl<C: Codec> ShardConnector<C> {
                     }
                     Ok((connection, server_report))
                 };
-                prepare.await.map_err(|error| (place, error))
+                prepare.await.map_err(|error| (index, error))
             });
         }
         let mut first: Option<(usize, LinkError)> = None;
@@ -200,7 +200,7 @@ impl<C: Codec> Heartbeat<'_, C> {
             if self.required_role.charges() {
                 let (losses, replication) =
                     (self.members.losses(), server_report.replication.as_ref());
-                losses.look(self.connection, replication, heartbeat_answer).await;
+                losses.check(self.connection, replication, heartbeat_answer).await;
                 let primary = self.connection.endpoint();
                 let checked = replicas.check(primary, replication, self.codec, heartbeat_answer);
                 if let Err(error) = checked.await {

@@ -47,12 +47,12 @@ impl ReplicaCheck {
         if unknown.is_empty() || waits {
             return Ok(());
         }
-        let ask = async |replica: &ReplicaAddress| {
+        let query = async |replica: &ReplicaAddress| {
             let endpoint = primary.at(replica.host.to_string(), replica.port);
             let connection = open(&endpoint, 0, Pushes::Ignored).await.ok()?;
             codec.check_replica(&mut connection.handle()).await.ok()
         };
-        let answers = join_all(unknown.iter().map(|replica| timeout(within, ask(replica)))).await;
+        let answers = join_all(unknown.iter().map(|replica| timeout(within, query(replica)))).await;
         self.retry_at = None;
         for (replica, answer) in unknown.into_iter().zip(answers) {
             match answer.ok().flatten() {

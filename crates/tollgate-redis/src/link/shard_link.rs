@@ -24,7 +24,7 @@ pub(crate) struct Link {
     supervised: tollgate_link::Link<ConnectionPool, LinkError>,
     members: Arc<Members>,
     clock: Arc<ShardClock>,
-    histories: Arc<EpochTracker>,
+    epochs: Arc<EpochTracker>,
 }
 
 impl Link {
@@ -37,17 +37,17 @@ impl Link {
         limits: LinkLimits,
     ) -> Self {
         let clock = Arc::new(ShardClock::default());
-        let histories = Arc::<EpochTracker>::default();
+        let epochs = Arc::<EpochTracker>::default();
         let connector = ShardConnector::new(
             Arc::clone(&members),
             required_role,
             codec,
             limits,
             Arc::clone(&clock),
-            Arc::clone(&histories),
+            Arc::clone(&epochs),
         );
         let supervised = tollgate_link::Link::start(connector, limits, LastError::default());
-        Self { supervised, members, clock, histories }
+        Self { supervised, members, clock, epochs }
     }
 
     /// Returns the receiver of the link's state. The receiver can be read and waited for.
@@ -66,8 +66,8 @@ impl Link {
     }
 
     /// Returns the replication epochs of the servers' data.
-    pub(crate) fn histories(&self) -> &EpochTracker {
-        &self.histories
+    pub(crate) fn epochs(&self) -> &EpochTracker {
+        &self.epochs
     }
 
     /// Returns whether the server of `connection` may be charged, according to the latest reports
@@ -100,7 +100,7 @@ impl Link {
 
     /// Reports that a decision missed its deadline. `submitted` is the progress of the server at
     /// the time when the decision was submitted.
-    pub(crate) fn missed(&self, submitted: Progress) {
-        self.supervised.health().missed(submitted);
+    pub(crate) fn record_miss(&self, submitted: Progress) {
+        self.supervised.health().record_miss(submitted);
     }
 }

@@ -113,7 +113,7 @@ pub(super) async fn connect<C: Codec>(
     timeout(limits.connect, prepare).await.map_err(slow)?
 }
 
-/// Queries the server as [`Connection::ask`] does. Checks that the server has the role
+/// Queries the server as [`Connection::query`] does. Checks that the server has the role
 /// `required_role` and that `members` permits charges on the server.
 pub(super) async fn probe(
     connection: &Connection,
@@ -121,7 +121,7 @@ pub(super) async fn probe(
     members: &Members,
     within: Duration,
 ) -> Result<ServerReport, LinkError> {
-    let server_report = connection.ask(within).await?;
+    let server_report = connection.query(within).await?;
     if !required_role.accepts(server_report.role) {
         if required_role.charges() {
             // Other connections may use this server as the primary, so they also need the report

@@ -32,7 +32,7 @@ pub enum DataLoss {
     /// replaced it.
     Restarted,
     /// The primary started with older data, for example from a snapshot.
-    Older,
+    RolledBack,
     /// The promoted server lacks the last writes of the old primary.
     FailedOver {
         /// The number of bytes of the replication stream that are missing, at least.
@@ -100,16 +100,15 @@ impl DataLossMonitor {
 
     /// Checks whether the primary that `connection` leads to, and that reported `server_report`,
     /// still has its data. Waits for at most `within`. A missing answer does not count as a loss.
-    pub(crate) async fn look(
+    pub(crate) async fn check(
         &self,
         connection: &Connection,
         server_report: Option<&Replication>,
         within: Duration,
     ) {
         let key = self.0.lock().key.clone();
-        let place = key.as_deref().unwrap_or(GENERATION);
-        let looked =
-            async { (self.generation(connection, place).await, evicted(connection).await) };
+        let name = key.as_deref().unwrap_or(GENERATION);
+        let looked = async { (self.generation(connection, name).await, evicted(connection).await) };
         let (found, evicted) = timeout(within, looked).await.unwrap_or((Found::Unreadable, None));
         let known = &mut *self.0.lock();
         if known.key != key {
@@ -257,7 +256,7 @@ impl KnownState {
             (Some(false), Lineage::Same | Lineage::Unknown) => Some(DataLoss::Flushed),
             (Some(false), _) => Some(DataLoss::Restarted),
             (_, Lineage::Truncated(bytes)) => Some(DataLoss::FailedOver { bytes }),
-            (Some(true), Lineage::RolledBack) => Some(DataLoss::Older),
+            (Some(true), Lineage::RolledBack) => Some(DataLoss::RolledBack),
             (None, Lineage::RolledBack) => Some(DataLoss::Restarted),
             (_, Lineage::Same | Lineage::Unknown | Lineage::Other) => None,
         }
@@ -309,7 +308,7 @@ impl fmt::Display for DataLoss {
         match self {
             Self::Flushed => f.write_str("its keys were deleted, as FLUSHALL does"),
             Self::Restarted => f.write_str("its primary started without its earlier data"),
-            Self::Older => f.write_str("its primary started with older data"),
+            Self::RolledBack => f.write_str("its primary started with older data"),
             Self::FailedOver { bytes } => write!(
                 f,
                 "the new primary lacks the last {bytes} bytes or more that the old one had written"
@@ -354,7 +353,7 @@ mod tests {
             ),
             ("an empty restart", leading("y", 0, None), Found::Missing, Some(DataLoss::Restarted)),
             ("a restart seen late", leading("y", 400, None), value("h"), Some(DataLoss::Restarted)),
-            ("an old snapshot", leading("y", 0, None), value("g"), Some(DataLoss::Older)),
+            ("an old snapshot", leading("y", 0, None), value("g"), Some(DataLoss::RolledBack)),
             ("a snapshot", leading("y", 80, Some(("x", 80))), value("g"), failed_over(20)),
             ("a failover", leading("y", 130, Some(("x", 110))), value("g"), None),
             ("a short one", leading("y", 130, Some(("x", 93))), value("g"), failed_over(7)),

@@ -38,7 +38,7 @@ pub(super) struct PrimaryElection {
     /// The last report of each server about itself.
     servers: BTreeMap<Box<str>, ServerClaim>,
     /// The last vote of each sentinel.
-    words: BTreeMap<Box<str>, SentinelVote>,
+    votes: BTreeMap<Box<str>, SentinelVote>,
     /// The servers that must not be charged, because another server replaced them. Maps the address
     /// of each such server to the address of its successor.
     deposed: BTreeMap<Box<str>, Box<str>>,
@@ -106,7 +106,7 @@ impl PrimaryElection {
     pub(super) const fn new(sentinels: usize, fresh_for: Duration) -> Self {
         Self {
             servers: BTreeMap::new(),
-            words: BTreeMap::new(),
+            votes: BTreeMap::new(),
             deposed: BTreeMap::new(),
             outranked: BTreeMap::new(),
             order: None,
@@ -139,14 +139,14 @@ impl PrimaryElection {
         let claim =
             ServerClaim { role, replication: server_report.cloned(), mark, is_reachable: true, at };
         self.servers.insert(address.into(), claim);
-        self.judge(at);
+        self.elect(at);
     }
 
     /// Records that the server at `address` did not answer.
     pub(super) fn record_unreachable(&mut self, address: &str, at: Instant) {
         if let Some(claim) = self.servers.get_mut(address) {
             claim.is_reachable = false;
-            self.judge(at);
+            self.elect(at);
         }
     }
 
@@ -179,11 +179,11 @@ impl PrimaryElection {
 
     /// Records the vote of a sentinel. Returns true if the vote names another primary than the
     /// sentinel's last vote.
-    pub(super) fn record_vote(&mut self, sentinel: &str, word: SentinelVote) -> bool {
-        let at = word.at;
-        let primary = word.primary.clone();
-        let before = self.words.insert(sentinel.into(), word);
-        self.judge(at);
+    pub(super) fn record_vote(&mut self, sentinel: &str, vote: SentinelVote) -> bool {
+        let at = vote.at;
+        let primary = vote.primary.clone();
+        let before = self.votes.insert(sentinel.into(), vote);
+        self.elect(at);
         before.is_none_or(|before| before.primary != primary)
     }
 
@@ -202,13 +202,13 @@ impl PrimaryElection {
     /// Returns the primary that the trusted vote with the latest epoch names, or `None` without a
     /// trusted vote.
     pub(super) fn named(&self, now: Instant) -> Option<&str> {
-        self.winning_vote(now).map(|word| &*word.primary)
+        self.winning_vote(now).map(|vote| &*vote.primary)
     }
 
-    fn judge(&mut self, now: Instant) {
+    fn elect(&mut self, now: Instant) {
         let losers: Vec<(Box<str>, Box<str>)> = match self.winning_vote(now) {
-            Some(word) => {
-                let primary = word.primary.clone();
+            Some(vote) => {
+                let primary = vote.primary.clone();
                 self.deposed.remove(&primary);
                 let others = self.leaders().filter(|(address, _)| **address != primary);
                 others.map(|(address, _)| (address.clone(), primary.clone())).collect()
@@ -216,21 +216,21 @@ impl PrimaryElection {
             None => self
                 .leaders()
                 .filter_map(|(address, claim)| {
-                    let heir = self.successor(claim, now)?;
-                    Some((address.clone(), heir.into()))
+                    let successor = self.successor(claim, now)?;
+                    Some((address.clone(), successor.into()))
                 })
                 .collect(),
         };
         self.deposed.extend(losers);
-        self.outranked = self.losers_by_mark(now);
+        self.outranked = self.outranked_by_mark(now);
     }
 
     /// Compares the marks of several primaries. Maps the address of each primary without the best
     /// mark to the address of the primary with the best mark. Only primaries that answer and that
     /// no other server replaced are compared.
-    fn losers_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
+    fn outranked_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
         let Some(order) = &self.order else { return BTreeMap::new() };
-        let place = |address: &str| order.iter().position(|known| **known == *address);
+        let rank = |address: &str| order.iter().position(|known| **known == *address);
         let is_eligible = |address: &str, claim: &ServerClaim| {
             claim.is_reachable
                 && self.is_fresh(claim.at, now)
@@ -238,7 +238,7 @@ impl PrimaryElection {
         };
         let eligible = || self.leaders().filter(|(address, claim)| is_eligible(address, claim));
         let best = eligible().max_by_key(|(address, claim)| {
-            (claim.mark, Reverse(place(address).unwrap_or(usize::MAX)))
+            (claim.mark, Reverse(rank(address).unwrap_or(usize::MAX)))
         });
         let Some((best, _)) = best else { return BTreeMap::new() };
         let losers = eligible().filter(|(address, _)| *address != best);
@@ -247,25 +247,25 @@ impl PrimaryElection {
 
     /// Returns the trusted vote with the latest epoch, or `None` without a trusted vote.
     fn winning_vote(&self, now: Instant) -> Option<&SentinelVote> {
-        let words = self.words.values().filter(|word| self.is_fresh(word.at, now));
-        words.filter(|word| self.is_believed(word, now)).max_by_key(|word| word.epoch)
+        let votes = self.votes.values().filter(|vote| self.is_fresh(vote.at, now));
+        votes.filter(|vote| self.is_believed(vote, now)).max_by_key(|vote| vote.epoch)
     }
 
-    fn is_believed(&self, word: &SentinelVote, now: Instant) -> bool {
+    fn is_believed(&self, vote: &SentinelVote, now: Instant) -> bool {
         let says_so = |other: &&SentinelVote| {
             other.origin == SentinelOrigin::Configured
-                && other.primary == word.primary
+                && other.primary == vote.primary
                 && self.is_fresh(other.at, now)
         };
-        let is_common = self.words.values().filter(says_so).count() > self.sentinels / 2;
-        let claim = self.servers.get(&word.primary);
+        let is_common = self.votes.values().filter(says_so).count() > self.sentinels / 2;
+        let claim = self.servers.get(&vote.primary);
         // Another server has already replaced the server that the sentinel names.
         let is_late = claim.is_some_and(|claim| self.successor(claim, now).is_some());
         if is_late {
             return false;
         }
-        let is_sure = is_common && word.certainty == Confidence::Confirmed;
-        is_sure || claim.is_some_and(|claim| self.is_confirmed(&word.primary, claim, now))
+        let is_sure = is_common && vote.certainty == Confidence::Confirmed;
+        is_sure || claim.is_some_and(|claim| self.is_confirmed(&vote.primary, claim, now))
     }
 
     /// Returns whether the server of `claim` reports itself as the primary, and has data that other
@@ -290,12 +290,14 @@ impl PrimaryElection {
     /// `claim`, or `None` if there is no such primary.
     fn successor(&self, claim: &ServerClaim, now: Instant) -> Option<&str> {
         let left = &claim.replication.as_ref()?.history;
-        let goes_on = |heir: &ServerClaim| {
-            let server_report = heir.replication.as_ref();
-            self.is_fresh(heir.at, now)
+        let continues_history = |successor: &ServerClaim| {
+            let server_report = successor.replication.as_ref();
+            self.is_fresh(successor.at, now)
                 && server_report.is_some_and(|server_report| server_report.descends_from(left))
         };
-        self.leaders().find(|(_, heir)| goes_on(heir)).map(|(address, _)| &**address)
+        self.leaders()
+            .find(|(_, successor)| continues_history(successor))
+            .map(|(address, _)| &**address)
     }
 
     /// Returns the servers that last reported the role of a primary.

@@ -7,7 +7,7 @@ const EPOCH: u64 = 1_700_000_000_000_000;
 /// Returns the reading of a shard with the clock [`EPOCH`] at `start`. The query was sent at
 /// `sent`, the server read its clock at `read`, and the reply arrived at `received`, all in
 /// microseconds after `start`.
-fn told(start: Instant, sent: u64, read: u64, received: u64) -> Reading {
+fn reading(start: Instant, sent: u64, read: u64, received: u64) -> Reading {
     let at = |micros| start + Duration::from_micros(micros);
     Reading::of_micros(at(sent), at(received), EPOCH + read)
 }
@@ -26,7 +26,7 @@ fn a_deadline_is_never_later_than_the_true_one() {
     // The server may read its clock at any time during the round trip.
     for read in [0, 1, 3_999, 7_000] {
         let clock = ShardClock::default();
-        clock.observe(told(start, 0, read, 7_000));
+        clock.observe(reading(start, 0, read, 7_000));
         let deadline = start + Duration::from_millis(20);
         let last = clock.deadline(deadline).unwrap().as_millis();
         let truly_over = (EPOCH + 20_000) / 1_000;
@@ -38,9 +38,9 @@ fn a_deadline_is_never_later_than_the_true_one() {
 #[test]
 fn quick_replies_sharpen_what_slow_ones_reported() {
     let (clock, start) = (ShardClock::default(), Instant::now());
-    clock.observe(told(start, 0, 10, 9_000));
-    clock.observe(told(start, 10_000, 10_100, 10_200));
-    clock.observe(told(start, 20_000, 20_010, 29_000));
+    clock.observe(reading(start, 0, 10, 9_000));
+    clock.observe(reading(start, 10_000, 10_100, 10_200));
+    clock.observe(reading(start, 20_000, 20_010, 29_000));
     let at = start + Duration::from_millis(30);
     let now = Timestamp::from_millis(EPOCH / 1_000 + 30 - 250);
     let offset = clock.ahead_of(now, at).unwrap();
@@ -52,11 +52,11 @@ fn quick_replies_sharpen_what_slow_ones_reported() {
 #[test]
 fn a_clock_that_was_set_is_believed_at_once() {
     let (clock, start) = (ShardClock::default(), Instant::now());
-    clock.observe(told(start, 0, 50, 100));
-    for (asked, shown) in [(1_000_000, 3_601_000_000), (2_000_000, 1_000_000)] {
-        clock.observe(told(start, asked, shown, asked + 100));
-        let time = clock.time(start + Duration::from_micros(asked + 100)).unwrap();
-        assert_eq!(time.as_millis(), (EPOCH + shown) / 1_000);
+    clock.observe(reading(start, 0, 50, 100));
+    for (sent, read) in [(1_000_000, 3_601_000_000), (2_000_000, 1_000_000)] {
+        clock.observe(reading(start, sent, read, sent + 100));
+        let time = clock.time(start + Duration::from_micros(sent + 100)).unwrap();
+        assert_eq!(time.as_millis(), (EPOCH + read) / 1_000);
     }
     assert_eq!(clock.steps(), 2);
 }
@@ -64,19 +64,19 @@ fn a_clock_that_was_set_is_believed_at_once() {
 #[test]
 fn drift_is_no_step_and_widens_the_bounds() {
     let (clock, start) = (ShardClock::default(), Instant::now());
-    clock.observe(told(start, 0, 10, 20));
+    clock.observe(reading(start, 0, 10, 20));
     // One minute later, the shard's clock has gained 500 microseconds per second.
-    clock.observe(told(start, 60_000_000, 60_030_010, 60_000_020));
+    clock.observe(reading(start, 60_000_000, 60_030_010, 60_000_020));
     assert_eq!(clock.steps(), 0);
 }
 
 #[test]
 fn whole_milliseconds_bound_the_clock_too() {
     let (clock, start) = (ShardClock::default(), Instant::now());
-    let heard = start + Duration::from_micros(300);
-    clock.observe(Reading::of_millis(start, heard, Timestamp::from_millis(5_000)));
-    assert_eq!(clock.time(heard).unwrap().as_millis(), 5_000);
-    assert_eq!(clock.deadline(heard + Duration::from_millis(15)).unwrap().as_millis(), 5_013);
+    let received = start + Duration::from_micros(300);
+    clock.observe(Reading::of_millis(start, received, Timestamp::from_millis(5_000)));
+    assert_eq!(clock.time(received).unwrap().as_millis(), 5_000);
+    assert_eq!(clock.deadline(received + Duration::from_millis(15)).unwrap().as_millis(), 5_013);
 }
 
 #[test]

@@ -21,18 +21,18 @@ impl CellTransfer for RedisShard {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let now = self.time(now, Instant::now(), places.iter().map(|place| place.limit));
-        let mut cells = Vec::with_capacity(places.len());
-        for job in Job::of_places(&self.keys, now, places) {
+        let now = self.time(now, Instant::now(), cell_keys.iter().map(|cell_key| cell_key.limit));
+        let mut cells = Vec::with_capacity(cell_keys.len());
+        for job in Job::of_cell_keys(&self.keys, now, cell_keys) {
             cells.extend(self.carry(job).await?.into_cells()?);
         }
         Ok(cells)
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
-        let limits = cells.iter().map(|(place, _)| place.limit);
+        let limits = cells.iter().map(|(cell_key, _)| cell_key.limit);
         let now = self.time(now, Instant::now(), limits);
         for job in Job::joining(&self.keys, now, cells)? {
             self.carry(job).await?;

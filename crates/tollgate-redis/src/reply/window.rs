@@ -53,9 +53,9 @@ impl Window {
 
     /// Returns the reading of a charge, and the window after the charge. Returns `None` if no step
     /// could have sent such an answer.
-    pub(super) fn reading(self, ask: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
-        let Op::Take { cost } = ask.op else { return None };
-        let before = self.admission(ask, cost);
+    pub(super) fn reading(self, charge: &JobCharge, outcome: Outcome) -> Option<(Reading, Self)> {
+        let Op::Charge { cost } = charge.op else { return None };
+        let before = self.admission(charge, cost);
         let after = match outcome {
             Outcome::Refused => self,
             Outcome::Admitted if before != Admission::Now => return None,
@@ -63,7 +63,7 @@ impl Window {
         };
         let reading = Reading {
             admission: before,
-            fits_again: after.admission(ask, cost),
+            fits_again: after.admission(charge, cost),
             used: after.used,
             full_reset_at: self.resets_at,
             position: ChargePosition(self.resets_at.as_millis()),
@@ -75,8 +75,8 @@ impl Window {
         Some((reading, after))
     }
 
-    fn admission(self, ask: &JobCharge, cost: u64) -> Admission {
-        match ask.rule.quota.checked_sub(cost) {
+    fn admission(self, charge: &JobCharge, cost: u64) -> Admission {
+        match charge.rule.quota.checked_sub(cost) {
             None => Admission::Never,
             Some(most) if self.used <= most => Admission::Now,
             Some(_) => Admission::At(self.resets_at),
@@ -89,9 +89,9 @@ mod tests {
     use super::*;
     use crate::job::Rule;
 
-    fn ask(quota: u64, cost: u64) -> JobCharge {
+    fn charge(quota: u64, cost: u64) -> JobCharge {
         let rule = Rule { kind: 1, counts_refused: 0, quota, window: 1, extra: 0, skew_max: 0 };
-        JobCharge { rule, schedule: None, key: Box::default(), op: Op::Take { cost } }
+        JobCharge { rule, schedule: None, key: Box::default(), op: Op::Charge { cost } }
     }
 
     fn window(mut text: &[u8]) -> Option<Window> {
@@ -115,7 +115,7 @@ mod tests {
         let found = window(b"1700000000123000042").unwrap();
         let at = Admission::At(found.resets_at);
         for (quota, again) in [(44, Admission::Now), (43, at)] {
-            let (reading, after) = found.reading(&ask(quota, 1), Outcome::Admitted).unwrap();
+            let (reading, after) = found.reading(&charge(quota, 1), Outcome::Admitted).unwrap();
             assert_eq!(
                 (reading.admission, reading.fits_again, reading.used),
                 (Admission::Now, again, 43)
@@ -125,13 +125,13 @@ mod tests {
         for (quota, cost, admission) in
             [(42, 1, at), (42, 43, Admission::Never), (43, 1, Admission::Now)]
         {
-            let (reading, after) = found.reading(&ask(quota, cost), Outcome::Refused).unwrap();
+            let (reading, after) = found.reading(&charge(quota, cost), Outcome::Refused).unwrap();
             assert_eq!(
                 (reading.admission, reading.fits_again, reading.used),
                 (admission, admission, 42)
             );
             assert_eq!(after.used, 42);
         }
-        assert!(found.reading(&ask(42, 1), Outcome::Admitted).is_none());
+        assert!(found.reading(&charge(42, 1), Outcome::Admitted).is_none());
     }
 }

@@ -4,7 +4,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult};
 
 use super::{
-    Access, ReadVerb, RuntimeChoice, Step, StepRuntime, ask, detail, is_out_of_memory, is_unloaded,
+    Access, ReadVerb, RuntimeChoice, Step, StepRuntime, detail, is_out_of_memory, is_unloaded,
+    query,
 };
 use crate::command::{Command, KeyCreation};
 
@@ -156,11 +157,11 @@ impl Step {
                 Err(error) if is_out_of_memory(&error) => return Ok(()),
                 other => return other,
             };
-        let gives = match runs {
+        let container = match runs {
             StepRuntime::Function => "FUNCTION",
             StepRuntime::Module | StepRuntime::Tables | StepRuntime::Script => "SCRIPT",
         };
-        match ask(connection, redis::cmd(gives).arg("LOAD").arg(NO_STEP)).await {
+        match query(connection, redis::cmd(container).arg("LOAD").arg(NO_STEP)).await {
             Err(error) if is_denied(&error) => Err(missing),
             Err(error) if is_connection_error(&error) => Err(error),
             _ => Ok(()),
@@ -207,7 +208,7 @@ impl Step {
             Err(error) if is_unloaded(&error) => {}
             other => return other,
         }
-        ask(connection, redis::cmd("SCRIPT").arg("LOAD").arg(&self.script)).await.map(drop)
+        query(connection, redis::cmd("SCRIPT").arg("LOAD").arg(&self.script)).await.map(drop)
     }
 
     /// Executes a command without jobs, to check that the server has the step.
@@ -218,12 +219,12 @@ impl Step {
         access: Access,
     ) -> RedisResult<()> {
         let command = Command::new(&[], KeyCreation::Allowed, None, runs.layout());
-        ask(connection, &self.call(runs, access, &command)).await.map(drop)
+        query(connection, &self.call(runs, access, &command)).await.map(drop)
     }
 }
 
 async fn load_library(connection: &mut MultiplexedConnection, library: &str) -> RedisResult<()> {
-    match ask(connection, redis::cmd("FUNCTION").arg("LOAD").arg(library)).await {
+    match query(connection, redis::cmd("FUNCTION").arg("LOAD").arg(library)).await {
         Ok(_) => Ok(()),
         // Another node has loaded the function first, with the same source under the same name.
         Err(error) if detail(&error).contains("already exists") => Ok(()),

@@ -12,10 +12,10 @@ impl CellTransfer for Redis {
     async fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let mut cells = Vec::with_capacity(places.len());
-        for job in Job::of_places(&self.keys, now, places) {
+        let mut cells = Vec::with_capacity(cell_keys.len());
+        for job in Job::of_cell_keys(&self.keys, now, cell_keys) {
             cells.extend(self.run_alone(job).await?.into_cells()?);
         }
         Ok(cells)

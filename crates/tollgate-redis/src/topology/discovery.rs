@@ -74,7 +74,7 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
             _ = periods.tick() => {}
             Ok(()) = inquiries.changed() => {}
         }
-        connection = match ask(connection, &server, limits).await {
+        connection = match query(connection, &server, limits).await {
             Ok((connection, server_report)) => {
                 // An error of this check matters only to connections that charge the server.
                 let _ = members.record_report(&address, &server_report);
@@ -90,19 +90,19 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
 
 /// Queries the report of `server` on `connection`, and returns both. If there is no connection, or
 /// the connection has ended, opens a new connection first.
-async fn ask(
+async fn query(
     connection: Option<Connection>,
     server: &Endpoint,
     limits: LinkLimits,
 ) -> Result<(Connection, ServerReport), LinkError> {
     if let Some(connection) = connection.filter(|connection| !connection.has_ended()) {
-        let server_report = connection.ask(limits.heartbeat_answer).await?;
+        let server_report = connection.query(limits.heartbeat_answer).await?;
         return Ok((connection, server_report));
     }
     let slow = |_| LinkError::Slow { address: server.to_string(), within: limits.connect };
     let opened = async {
         let connection = open(server, 0, Pushes::Ignored).await?;
-        let server_report = connection.ask(limits.connect).await?;
+        let server_report = connection.query(limits.connect).await?;
         Ok((connection, server_report))
     };
     timeout(limits.connect, opened).await.map_err(slow)?

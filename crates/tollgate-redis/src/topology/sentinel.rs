@@ -29,7 +29,7 @@ const CHANNELS: [&str; 7] = [
 ];
 
 /// The commands that query a sentinel, as error messages name them.
-const QUESTION: &str = "SENTINEL";
+const COMMAND: &str = "SENTINEL";
 
 /// The location of a server or a sentinel in a sentinel's report: a host name or IP address, and a
 /// port.
@@ -53,7 +53,7 @@ pub(super) struct Report {
 /// A connection to a sentinel on which the sentinel reports events.
 pub(super) struct Sentinel {
     connection: Connection,
-    news: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Sentinel {
@@ -64,9 +64,9 @@ impl Sentinel {
     ) -> Result<Self, LinkError> {
         // Events and replies arrive on one connection, which only RESP3 supports.
         let endpoint = Endpoint { protocol: Protocol::Resp3, ..endpoint.clone() };
-        let news = Arc::<Notify>::default();
+        let changed = Arc::<Notify>::default();
         let opened = async {
-            let connection = open(&endpoint, 0, Pushes::Wake(Arc::clone(&news))).await?;
+            let connection = open(&endpoint, 0, Pushes::Wake(Arc::clone(&changed))).await?;
             let subscribed = connection.handle().subscribe(&CHANNELS).await;
             subscribed
                 .map_err(|error| LinkError::answered(&endpoint.to_string(), "SUBSCRIBE", &error))?;
@@ -74,11 +74,11 @@ impl Sentinel {
         };
         let slow = |_| LinkError::Slow { address: endpoint.to_string(), within: limits.connect };
         let connection = timeout(limits.connect, opened).await.map_err(slow)??;
-        Ok(Self { connection, news })
+        Ok(Self { connection, changed })
     }
 
     /// Queries the sentinel's report about `service`, within the time `within`.
-    pub(super) async fn ask(&self, service: &str, within: Duration) -> Result<Report, LinkError> {
+    pub(super) async fn query(&self, service: &str, within: Duration) -> Result<Report, LinkError> {
         let address = self.connection.address();
         let mut questions = redis::pipe();
         for question in ["GET-MASTER-ADDR-BY-NAME", "MASTER", "REPLICAS", "SENTINELS"] {
@@ -88,10 +88,10 @@ impl Sentinel {
         let replies = timeout(within, handle.send_packed_commands(&questions, 0, 4))
             .await
             .map_err(|_| LinkError::Slow { address: address.to_owned(), within })?
-            .map_err(|error| LinkError::answered(address, QUESTION, &error))?;
+            .map_err(|error| LinkError::answered(address, COMMAND, &error))?;
         let refused = |code: &str| LinkError::Refused {
             address: address.to_owned(),
-            asked: QUESTION,
+            command: COMMAND,
             code: code.to_owned(),
         };
         let refusal = replies.iter().find_map(|reply| match reply {
@@ -109,10 +109,10 @@ impl Sentinel {
     }
 
     /// Waits until the sentinel reports an event or the connection is closed.
-    pub(super) async fn news(&self) -> Result<(), LinkError> {
+    pub(super) async fn changed(&self) -> Result<(), LinkError> {
         tokio::select! {
             biased;
-            () = self.news.notified() => Ok(()),
+            () = self.changed.notified() => Ok(()),
             () = self.connection.ended() => {
                 Err(LinkError::Closed { address: self.connection.address().to_owned() })
             }
@@ -145,20 +145,20 @@ impl Report {
                 true => Confidence::Suspect,
                 false => Confidence::Confirmed,
             },
-            replicas: places(replicas),
-            sentinels: places(sentinels),
+            replicas: locations(replicas),
+            sentinels: locations(sentinels),
         })
     }
 }
 
 /// Returns the locations in a list. Entries that cannot be parsed are skipped.
-fn places(list: &Value) -> Vec<ServerLocation> {
+fn locations(list: &Value) -> Vec<ServerLocation> {
     let Value::Array(entries) = list else { return Vec::new() };
-    let place = |entry| {
+    let location = |entry| {
         let fields = fields(entry)?;
         ServerLocation::new(fields.get("ip")?, fields.get("port")?)
     };
-    entries.iter().filter_map(place).take(MAX_NAMED).collect()
+    entries.iter().filter_map(location).take(MAX_NAMED).collect()
 }
 
 /// Parses pairs of names and values. RESP2 encodes the pairs as a list, and RESP3 as a map. Returns
@@ -188,17 +188,17 @@ mod tests {
         ]
     }
 
-    fn place(host: &str, port: u16) -> ServerLocation {
+    fn location(host: &str, port: u16) -> ServerLocation {
         ServerLocation { host: host.to_owned(), port }
     }
 
     #[test]
     fn replies_report_of_a_service() {
         let report = Report::from_replies(&replies("master", "db.example", "6379")).unwrap();
-        assert_eq!(report.primary, place("db.example", 6379));
+        assert_eq!(report.primary, location("db.example", 6379));
         assert_eq!((report.epoch, report.certainty), (7, Confidence::Confirmed));
-        assert_eq!(report.replicas, [place("10.0.0.2", 6380)]);
-        assert_eq!(report.sentinels, [place("::1", 26379)]);
+        assert_eq!(report.replicas, [location("10.0.0.2", 6380)]);
+        assert_eq!(report.sentinels, [location("::1", 26379)]);
         for flags in ["s_down,master", "master,o_down", "master,failover_in_progress"] {
             let report = Report::from_replies(&replies(flags, "h", "1")).unwrap();
             assert_eq!(report.certainty, Confidence::Suspect, "{flags}");

@@ -67,10 +67,10 @@ impl ServerAccess {
         }
     }
 
-    /// Returns the endpoint of a server or a sentinel at `place`, which a sentinel reported.
+    /// Returns the endpoint of a server or a sentinel at `location`, which a sentinel reported.
     /// `names` resolves the host name.
-    fn to(&self, place: &ServerLocation, names: NameResolver) -> Endpoint {
-        let ServerLocation { host, port } = place.clone();
+    fn to(&self, location: &ServerLocation, names: NameResolver) -> Endpoint {
+        let ServerLocation { host, port } = location.clone();
         Endpoint {
             address: Address::Tcp { host, port, tls: self.tls.clone() },
             database: self.database,
@@ -88,14 +88,14 @@ pub(crate) struct SentinelWatch(AbortHandle);
 impl SentinelWatch {
     /// Starts to query the sentinels. Needs a tokio runtime.
     pub(crate) fn start(settings: Sentinels, members: Arc<Members>, limits: LinkLimits) -> Self {
-        let (tell, reports) = mpsc::channel(MAX_REPORTS);
+        let (sender, reports) = mpsc::channel(MAX_REPORTS);
         let audience = SentinelReports {
             settings,
             members,
             limits,
-            tell,
+            sender,
             listeners: JoinSet::new(),
-            heard: BTreeMap::new(),
+            last_reports: BTreeMap::new(),
         };
         Self(tokio::spawn(audience.listen(reports)).abort_handle())
     }
@@ -115,11 +115,11 @@ struct SentinelReports {
     settings: Sentinels,
     members: Arc<Members>,
     limits: LinkLimits,
-    tell: mpsc::Sender<Message>,
+    sender: mpsc::Sender<Message>,
     listeners: JoinSet<()>,
     /// The queried sentinels, each with its last report. The report is `None` before the first
     /// report.
-    heard: BTreeMap<Arc<str>, LastReport>,
+    last_reports: BTreeMap<Arc<str>, LastReport>,
 }
 
 /// The reason why a sentinel is trusted, and its last report with its time.
@@ -138,14 +138,14 @@ impl SentinelReports {
     /// Starts to query one more sentinel, if the limit of queried sentinels permits it.
     fn begin(&mut self, sentinel: Endpoint, origin: SentinelOrigin) {
         let address: Arc<str> = sentinel.to_string().into();
-        if self.heard.len() < MAX_SENTINELS && !self.heard.contains_key(&address) {
-            self.heard.insert(Arc::clone(&address), (origin, None));
+        if self.last_reports.len() < MAX_SENTINELS && !self.last_reports.contains_key(&address) {
+            self.last_reports.insert(Arc::clone(&address), (origin, None));
             let listener = Listener {
                 sentinel,
                 address,
                 service: self.settings.service.clone(),
                 limits: self.limits,
-                tell: self.tell.clone(),
+                sender: self.sender.clone(),
                 members: Arc::clone(&self.members),
             };
             self.listeners.spawn(listener.run());
@@ -154,13 +154,13 @@ impl SentinelReports {
 
     fn record(&mut self, sentinel: &Arc<str>, report: &Report) {
         let at = Instant::now();
-        let Some((origin, last)) = self.heard.get_mut(sentinel) else { return };
+        let Some((origin, last)) = self.last_reports.get_mut(sentinel) else { return };
         let origin = *origin;
         *last = Some((report.clone(), at));
         if let Some(first) = self.settings.sentinels.first() {
             let access = ServerAccess::of(first);
-            for place in &report.sentinels {
-                let sentinel = access.to(place, self.names());
+            for location in &report.sentinels {
+                let sentinel = access.to(location, self.names());
                 self.begin(sentinel, SentinelOrigin::Learned);
             }
         }
@@ -171,8 +171,8 @@ impl SentinelReports {
     }
 
     /// Returns the endpoint of a server that a sentinel named.
-    fn server(&self, place: &ServerLocation) -> Endpoint {
-        self.settings.servers.to(place, self.names())
+    fn server(&self, location: &ServerLocation) -> Endpoint {
+        self.settings.servers.to(location, self.names())
     }
 
     /// Returns a resolver for the host name of a server or a sentinel that a sentinel reported. The
@@ -186,15 +186,15 @@ impl SentinelReports {
     /// servers never excludes a primary.
     fn servers(&self, now: Instant) -> Vec<Endpoint> {
         let reports = || {
-            let said = self.heard.values().filter_map(|(_, said)| said.as_ref());
+            let report = self.last_reports.values().filter_map(|(_, report)| report.as_ref());
             let is_fresh = |at: &Instant| now - *at <= self.limits.report_ttl();
-            said.filter(move |(_, at)| is_fresh(at)).map(|(report, _)| report)
+            report.filter(move |(_, at)| is_fresh(at)).map(|(report, _)| report)
         };
         let primaries = reports().map(|report| &report.primary);
         let replicas = reports().flat_map(|report| &report.replicas);
         let mut servers = Vec::new();
-        for place in primaries.chain(replicas) {
-            let server = self.server(place);
+        for location in primaries.chain(replicas) {
+            let server = self.server(location);
             if servers.len() < MAX_SERVERS && !servers.contains(&server) {
                 servers.push(server);
             }
@@ -209,7 +209,7 @@ struct Listener {
     address: Arc<str>,
     service: String,
     limits: LinkLimits,
-    tell: mpsc::Sender<Message>,
+    sender: mpsc::Sender<Message>,
     members: Arc<Members>,
 }
 
@@ -236,18 +236,18 @@ impl Listener {
             Err(error) => return error,
         };
         loop {
-            match sentinel.ask(&self.service, self.limits.heartbeat_answer).await {
+            match sentinel.query(&self.service, self.limits.heartbeat_answer).await {
                 Ok(report) => {
                     // An error means that the receiver was dropped. In that case, this task is
                     // about to end.
-                    let _ = self.tell.send((Arc::clone(&self.address), report)).await;
+                    let _ = self.sender.send((Arc::clone(&self.address), report)).await;
                 }
                 Err(error) => return error,
             }
             sleep(LEAST_PERIOD).await;
             tokio::select! {
                 biased;
-                news = sentinel.news() => if let Err(error) = news { return error },
+                changed = sentinel.changed() => if let Err(error) = changed { return error },
                 () = sleep(self.limits.heartbeat) => {}
             }
         }

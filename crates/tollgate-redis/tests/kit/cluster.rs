@@ -66,14 +66,14 @@ impl Cluster {
         let mut nodes = Vec::new();
         for number in 0..count {
             let node = Server::start_version(version, &NODE).await;
-            node.tell(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
+            node.execute(&["CLUSTER", "SET-CONFIG-EPOCH", &(number + 1).to_string()]).await;
             nodes.push(node);
         }
         let cluster = Self { nodes };
         for place in 0..PRIMARIES {
             let slots: Vec<_> = cluster.share(place).map(|slot| slot.to_string()).collect();
             let words = ["CLUSTER", "ADDSLOTS"].into_iter().chain(slots.iter().map(String::as_str));
-            cluster.nodes[place].tell(&words.collect::<Vec<_>>()).await;
+            cluster.nodes[place].execute(&words.collect::<Vec<_>>()).await;
         }
         for node in &cluster.nodes[1..] {
             node.meet(&cluster.nodes[0]).await;
@@ -81,7 +81,7 @@ impl Cluster {
         cluster.agree("cluster_known_nodes", &count.to_string()).await;
         for place in PRIMARIES..count {
             let id = cluster.nodes[place - PRIMARIES].id().await;
-            cluster.nodes[place].tell(&["CLUSTER", "REPLICATE", &id]).await;
+            cluster.nodes[place].execute(&["CLUSTER", "REPLICATE", &id]).await;
         }
         cluster.agree("cluster_state", "ok").await;
         for place in 0..count {
@@ -102,7 +102,7 @@ impl Cluster {
 
     async fn hold_for_dead_after(&self, millis: &str) {
         for node in &self.nodes {
-            node.tell(&["CONFIG", "SET", "cluster-node-timeout", millis]).await;
+            node.execute(&["CONFIG", "SET", "cluster-node-timeout", millis]).await;
         }
     }
 
@@ -125,7 +125,7 @@ impl Cluster {
     /// Waits until every node reports this value of the field in `CLUSTER INFO`.
     pub async fn agree(&self, field: &str, value: &str) {
         for node in &self.nodes {
-            node.says(field, value).await;
+            node.wait_for_field(field, value).await;
         }
     }
 
@@ -135,8 +135,8 @@ impl Cluster {
         let slot = slot.to_string();
         let words = ["CLUSTER", "SETSLOT", &slot];
         let (source_id, target_id) = (source.id().await, target.id().await);
-        target.tell(&[&words[..], &["IMPORTING", &source_id]].concat()).await;
-        source.tell(&[&words[..], &["MIGRATING", &target_id]].concat()).await;
+        target.execute(&[&words[..], &["IMPORTING", &source_id]].concat()).await;
+        source.execute(&[&words[..], &["MIGRATING", &target_id]].concat()).await;
     }
 
     /// Moves one key of `slot`. Returns false if no key is left.
@@ -168,7 +168,7 @@ impl Cluster {
         let id = self.nodes[to].id().await;
         for place in [to, from] {
             let words = ["CLUSTER", "SETSLOT", &slot.to_string(), "NODE", &id];
-            self.nodes[place].tell(&words).await;
+            self.nodes[place].execute(&words).await;
         }
     }
 
@@ -205,19 +205,19 @@ impl Server {
 
     /// Joins the server to the cluster of `other`.
     pub async fn meet(&self, other: &Self) {
-        self.tell(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]).await;
+        self.execute(&["CLUSTER", "MEET", "127.0.0.1", &other.port().to_string()]).await;
     }
 
     /// Waits until the node reports this value of the field in `CLUSTER INFO`.
-    pub async fn says(&self, field: &str, value: &str) {
+    pub async fn wait_for_field(&self, field: &str, value: &str) {
         let mut connection = self.connect().await;
         let wanted = format!("{field}:{value}");
-        let said = async {
+        let shown = async {
             while !cluster_info(&mut connection).await.lines().any(|line| line == wanted) {
                 tokio::time::sleep(PAUSE).await;
             }
         };
-        tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("never {wanted}"));
+        tokio::time::timeout(PATIENCE, shown).await.unwrap_or_else(|_| panic!("never {wanted}"));
     }
 
     /// Waits until the server is a replica in sync with its primary.

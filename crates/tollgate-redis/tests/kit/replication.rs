@@ -33,12 +33,12 @@ impl Server {
 
     /// Makes the server a replica of `leader`, without waiting. A replica rejects writes.
     pub async fn begin_to_follow(&self, leader: &Self) {
-        self.tell(&["REPLICAOF", "127.0.0.1", &leader.port().to_string()]).await;
+        self.execute(&["REPLICAOF", "127.0.0.1", &leader.port().to_string()]).await;
     }
 
     /// Makes the server a primary.
     pub async fn promote(&self) {
-        self.tell(&["REPLICAOF", "NO", "ONE"]).await;
+        self.execute(&["REPLICAOF", "NO", "ONE"]).await;
     }
 
     /// Waits until a replica has all writes of this server.
@@ -47,10 +47,10 @@ impl Server {
     }
 
     /// Sends a command of an administrator to the server.
-    pub async fn tell(&self, words: &[&str]) {
+    pub async fn execute(&self, words: &[&str]) {
         let mut connection = self.connect().await;
-        let told = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut connection).await;
-        told.unwrap_or_else(|error| panic!("{words:?}: {error}"));
+        let result = redis::cmd(words[0]).arg(&words[1..]).exec_async(&mut connection).await;
+        result.unwrap_or_else(|error| panic!("{words:?}: {error}"));
     }
 }
 

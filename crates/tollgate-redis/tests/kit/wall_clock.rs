@@ -71,8 +71,8 @@ impl Server {
     /// machine's wall clock.
     pub async fn is_off_by(&self) -> i64 {
         let mut connection = self.connect().await;
-        let told = redis::cmd("TIME").query_async(&mut connection).await;
-        let (secs, micros): (i64, i64) = told.expect("the server's time");
+        let time = redis::cmd("TIME").query_async(&mut connection).await;
+        let (secs, micros): (i64, i64) = time.expect("the server's time");
         // This machine's clock is read from the time stamp of a new file.
         let made = tempfile::tempfile().and_then(|file| file.metadata()?.modified());
         let made = made.expect("a file's time").duration_since(UNIX_EPOCH);

@@ -69,12 +69,12 @@ async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
         let connection = server.connect_as("tollgate", "password").await;
         let refused = Redis::new(connection, keys(), RuntimeChoice::Best).await;
         assert!(refused.is_err(), "{version:?}");
-        server.tell(&["FUNCTION", "LOAD", function_library()]).await;
+        server.execute(&["FUNCTION", "LOAD", function_library()]).await;
         let store = shard(&server, &[], RuntimeChoice::Best);
         is_on(&store, [&server]).await;
         check(&store, "before").await;
         assert_eq!(store.runtime(), StepRuntime::Function);
-        server.tell(&["SAVE"]).await;
+        server.execute(&["SAVE"]).await;
         server.kill();
         let lost = async {
             while store.status()[0].circuit_state == CircuitState::Closed {
@@ -176,9 +176,9 @@ async fn is_on<const N: usize>(store: &RedisShard, servers: [&Server; N]) {
 async fn admit_shipped_user(server: &Server, way: Way) {
     let words = server.version().shipped_user();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
-    server.tell(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
+    server.execute(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
     if matches!(way, Way::Module | Way::Tables) {
         let commands = ["+tollgate.step", "+tollgate.tight", "+tollgate.look"];
-        server.tell(&[&["ACL", "SETUSER", "tollgate"], &commands[..]].concat()).await;
+        server.execute(&[&["ACL", "SETUSER", "tollgate"], &commands[..]].concat()).await;
     }
 }

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use crate::kit::{Server, Version, on_every_version};
 use tokio::task::{JoinSet, LocalSet};
-use tollgate_conformance::trace::{Call, Take, seeds};
+use tollgate_conformance::trace::{Call, LimitCharge, seeds};
 use tollgate_conformance::{Cells, PlainHash, Trace, run_trace};
 use tollgate_core::{
     Charge, ChargeId, Deduplication, Operation, Readings, Store, Subject, Timestamp, Value,
@@ -101,11 +101,11 @@ async fn run_together(store: &Redis, seed: u64) {
     });
     let mut calls = Vec::new();
     for (id, op) in (1..).zip(&trace.ops) {
-        let (Call::Take(parts) | Call::Look(parts)) = &op.call else { continue };
-        let charge = |(place, part): (usize, &Take)| {
+        let (Call::Charge(parts) | Call::Peek(parts)) = &op.call else { continue };
+        let charge = |(place, part): (usize, &LimitCharge)| {
             let (cost, id) = (part.cost, ChargeId(id));
             // Some calls read one of their limits and charge their other limits.
-            let looks = matches!(op.call, Call::Look(_)) || place == 2;
+            let looks = matches!(op.call, Call::Peek(_)) || place == 2;
             let operation =
                 if looks { Operation::Peek { cost } } else { Operation::Charge { cost, id } };
             let subject = &subjects[usize::from(part.subject)];

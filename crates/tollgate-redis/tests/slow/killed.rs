@@ -46,7 +46,7 @@ fn limits() -> Vec<Limit> {
     ]
 }
 
-async fn ask(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading> {
+async fn apply_one(store: &Redis, now: Timestamp, operation: Operation) -> Vec<Reading> {
     let subject = Subject::new([("name", Value::Clear(b"everybody"))], &PlainHash);
     let limits = limits();
     let charges: Vec<_> =
@@ -64,7 +64,7 @@ async fn a_node_that_is_killed() {
         Redis::new(connection.unwrap(), Keys::new(PlainHash), RuntimeChoice::Best).await.unwrap();
     let id = ChargeId(node.parse().unwrap());
     let reserve = Operation::Reserve { cost: Cost::up_to(3), id, until: NOW.after(HOLD) };
-    let reserved = ask(&store, NOW, reserve).await;
+    let reserved = apply_one(&store, NOW, reserve).await;
     assert!(reserved.iter().all(|reading| reading.used > 0));
     println!("{RESERVED}");
     // Wait to be killed.
@@ -88,21 +88,21 @@ async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
     let address = format!("redis://127.0.0.1:{}", server.port());
     for node in 0..NODES {
         let mut child = start(&address, node);
-        let said = BufReader::new(child.stdout.take().unwrap()).lines();
-        let reserved = said.map_while(Result::ok).any(|line| line.ends_with(RESERVED));
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let reserved = lines.map_while(Result::ok).any(|line| line.ends_with(RESERVED));
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(reserved, "node {node} ended by itself");
     }
     let store = Redis::new(server.connect().await, Keys::new(PlainHash), RuntimeChoice::Best).await;
     let store = store.unwrap();
-    let told = |readings: Vec<Reading>| {
+    let outcomes = |readings: Vec<Reading>| {
         readings.into_iter().map(|reading| (reading.used, reading.reserved)).collect::<Vec<_>>()
     };
     let look = Operation::Peek { cost: Cost::PEEK };
     let last = Timestamp::from_millis(NOW.after(HOLD).as_millis() - 1);
     let all = [(300, 300), (300, 300), (300, 300), (300, 0)];
-    assert_eq!(told(ask(&store, last, look).await), all);
+    assert_eq!(outcomes(apply_one(&store, last, look).await), all);
     // Another node that has the receipt may settle the reservation of a dead node.
     let settle = |id| Operation::Settle {
         id: ChargeId(id),
@@ -110,12 +110,16 @@ async fn nodes_killed_between_reservation_and_settlement_leak_nothing() {
         cost: Cost::up_to(1),
     };
     for id in 0..10 {
-        ask(&store, last, settle(id)).await;
+        apply_one(&store, last, settle(id)).await;
     }
     let over = [(10, 0), (10, 0), (280, 0), (0, 0)];
-    assert_eq!(told(ask(&store, NOW.after(HOLD), look).await), over, "gone in that millisecond");
+    assert_eq!(
+        outcomes(apply_one(&store, NOW.after(HOLD), look).await),
+        over,
+        "gone in that millisecond"
+    );
     let whole = Operation::Charge { cost: Cost::up_to(720), id: ChargeId(u128::MAX) };
-    let taken = ask(&store, NOW.after(HOLD), whole).await;
-    assert_eq!(told(taken), [(730, 0), (730, 0), (1_000, 0), (720, 0)]);
+    let taken = apply_one(&store, NOW.after(HOLD), whole).await;
+    assert_eq!(outcomes(taken), [(730, 0), (730, 0), (1_000, 0), (720, 0)]);
     server.assert_every_key_ends().await;
 }

@@ -48,16 +48,17 @@ async fn play(store: &Redis, seed: u64) {
     let cells = Cells::default();
     for _ in 0..COMMANDS {
         let calls = scene.command();
-        let charges: Vec<_> = calls.iter().map(|(_, asks)| scene.charges(asks)).collect();
+        let charges: Vec<_> = calls.iter().map(|(_, charges)| scene.charges(charges)).collect();
         let borrowed: Vec<_> =
             calls.iter().zip(&charges).map(|((now, _), charges)| (*now, &charges[..])).collect();
         let answers = store.apply_all(&borrowed).await;
         assert_eq!(answers.len(), calls.len());
         let mut counted = Vec::new();
-        for (((now, charges), answer), (_, asks)) in borrowed.iter().zip(answers).zip(&calls) {
+        for (((now, charges), answer), (_, operations)) in borrowed.iter().zip(answers).zip(&calls)
+        {
             let right = cells.apply(*now, charges).await.unwrap();
             assert_eq!(&*answer.unwrap(), &*right, "TOLLGATE_SEED={seed} {now:?} {charges:?}");
-            for ((limit, subject, operation), reading) in asks.iter().zip(right.iter()) {
+            for ((limit, subject, operation), reading) in operations.iter().zip(right.iter()) {
                 if let (Operation::Charge { cost, id }, true) = (*operation, right.all_admitted()) {
                     counted.push((*limit, *subject, cost, reading.position, id));
                 }
@@ -98,13 +99,13 @@ impl Scene {
         Self { random, now, limits, subjects, counted: Vec::new(), last_id: 0 }
     }
 
-    fn charges(&self, asks: &[(usize, usize, Operation)]) -> Vec<Charge<'_>> {
+    fn charges(&self, charges: &[(usize, usize, Operation)]) -> Vec<Charge<'_>> {
         let charge = |&(limit, subject, operation): &(usize, usize, Operation)| Charge {
             limit: &self.limits[limit],
             subject: &self.subjects[subject],
             operation,
         };
-        asks.iter().map(charge).collect()
+        charges.iter().map(charge).collect()
     }
 
     fn command(&mut self) -> Vec<Call> {
@@ -144,8 +145,8 @@ impl Scene {
                 let subject = self.random.within(0..=1) as usize;
                 (limit, subject, Operation::Charge { cost: self.cost(), id })
             };
-            let asks = (0..takes).map(operation).collect();
-            calls.push((self.now, asks));
+            let charges = (0..takes).map(operation).collect();
+            calls.push((self.now, charges));
         }
     }
 

@@ -25,7 +25,7 @@ fn limit() -> Limit {
     Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
 }
 
-async fn ask(
+async fn apply_one(
     store: &Redis,
     subject: &Subject,
     operation: Operation,
@@ -52,7 +52,7 @@ async fn a_server_that_forgets_the_step_loses_no_charge() {
         for used in 1..=100 {
             run(&mut admin, &["SCRIPT", "FLUSH", "SYNC"]).await;
             run(&mut admin, &["FUNCTION", "FLUSH", "SYNC"]).await;
-            let reading = ask(&store, &subject, take()).await.unwrap();
+            let reading = apply_one(&store, &subject, take()).await.unwrap();
             assert_eq!((reading.admission, reading.used), (Admission::Now, used), "{choice:?}");
         }
     }
@@ -64,8 +64,8 @@ async fn two_nodes_load_the_step_once() {
     let one = store(server.connect().await, RuntimeChoice::Best).await;
     let other = store(server.connect().await, RuntimeChoice::Best).await;
     assert_eq!((one.runtime(), other.runtime()), (StepRuntime::Function, StepRuntime::Function));
-    assert_eq!(ask(&one, &subject(0), take()).await.unwrap().used, 1);
-    assert_eq!(ask(&other, &subject(0), take()).await.unwrap().used, 2);
+    assert_eq!(apply_one(&one, &subject(0), take()).await.unwrap().used, 1);
+    assert_eq!(apply_one(&other, &subject(0), take()).await.unwrap().used, 2);
 }
 
 #[tokio::test]
@@ -74,27 +74,30 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported() {
         let server = Server::start_with(&["--maxmemory-policy", "noeviction"]).await;
         let (store, mut admin) =
             (store(server.connect().await, choice).await, server.connect().await);
-        let taken = ask(&store, &subject(0), take()).await.unwrap();
+        let taken = apply_one(&store, &subject(0), take()).await.unwrap();
         run(&mut admin, &["CONFIG", "SET", "maxmemory", "1"]).await;
         for used in 2..=200 {
-            let reading = ask(&store, &subject(0), take()).await.unwrap();
+            let reading = apply_one(&store, &subject(0), take()).await.unwrap();
             assert_eq!((reading.admission, reading.used), (Admission::Now, used), "{choice:?}");
-            let refused = ask(&store, &subject(used), take()).await;
+            let refused = apply_one(&store, &subject(used), take()).await;
             assert_eq!(refused, Err(StoreError::Full), "{choice:?}");
         }
         for (deduplication, left) in [(Deduplication::Unneeded, 199), (Deduplication::ById, 198)] {
             let (cost, position, id) = (Cost::ONE, taken.position, ChargeId(1));
-            let back =
-                ask(&store, &subject(0), Operation::Refund { cost, position, id, deduplication })
-                    .await;
+            let back = apply_one(
+                &store,
+                &subject(0),
+                Operation::Refund { cost, position, id, deduplication },
+            )
+            .await;
             let back = back.unwrap();
             assert_eq!((back.refunded, back.used), (1, left), "{choice:?}");
         }
         let peek = Operation::Charge { cost: Cost::PEEK, id: ChargeId(1) };
-        assert_eq!(ask(&store, &subject(9_999), peek).await.unwrap().used, 0, "{choice:?}");
+        assert_eq!(apply_one(&store, &subject(9_999), peek).await.unwrap().used, 0, "{choice:?}");
         run(&mut admin, &["CONFIG", "SET", "maxmemory", "0"]).await;
         let mut sendings = 0;
-        while ask(&store, &subject(10_000), take()).await == Err(StoreError::Full) {
+        while apply_one(&store, &subject(10_000), take()).await == Err(StoreError::Full) {
             sendings += 1;
             assert!(sendings < 1_000, "{choice:?}: still full");
         }

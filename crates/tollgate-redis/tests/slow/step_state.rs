@@ -33,7 +33,7 @@ fn fixed(quota: u64) -> Limit {
     Limit::new("core", Algorithm::FixedWindow(window)).unwrap()
 }
 
-async fn ask(
+async fn apply_one(
     store: &Redis,
     limit: &Limit,
     subject: &Subject,
@@ -99,25 +99,25 @@ async fn junk_counts_as_no_state_and_is_reported() {
     let server = Server::start().await;
     let (store, mut connection) = (store(&server).await, server.connect().await);
     let keys = Keys::new(PlainHash);
-    let (mut told, mut written) = (0, 0);
+    let (mut discarded, mut written) = (0, 0);
     for limit in &limits() {
         for (number, bytes) in (0..).zip(junk()) {
             let subject = subject(number);
             put(&mut connection, &keys.name(limit, &subject), &bytes).await;
-            let peek = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
+            let peek = apply_one(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
             assert_eq!((peek.admission, peek.used), (Admission::Now, 0), "{limit:?} {bytes:?}");
             assert_eq!(peek.found, StoredState::Discarded, "{limit:?} {bytes:?}");
-            let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
+            let first = apply_one(&store, limit, &subject, NOW, take(Cost::ONE)).await;
             assert_eq!((first.admission, first.used), (Admission::Now, 1), "{limit:?} {bytes:?}");
-            told += u64::from(first.found == StoredState::Discarded);
-            let after = ask(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
+            discarded += u64::from(first.found == StoredState::Discarded);
+            let after = apply_one(&store, limit, &subject, NOW, take(Cost::PEEK)).await;
             assert_eq!((after.used, after.found), (1, StoredState::Present), "{limit:?} {bytes:?}");
             written += 1;
         }
     }
     assert_held(&[
-        Figure::fault_seen("values of junk that were told", told),
-        Figure::at_most("values of junk that counted, or were not told", written - told, 0),
+        Figure::fault_seen("values of junk that were told", discarded),
+        Figure::at_most("values of junk that counted, or were not told", written - discarded, 0),
     ]);
 }
 
@@ -137,7 +137,7 @@ async fn keys_of_another_type_are_replaced() {
                 };
             }
             command.exec_async(&mut connection).await.unwrap();
-            let first = ask(&store, limit, &subject, NOW, take(Cost::ONE)).await;
+            let first = apply_one(&store, limit, &subject, NOW, take(Cost::ONE)).await;
             assert_eq!((first.admission, first.used), (Admission::Now, 1), "{limit:?} {make}");
             assert_eq!(first.found, StoredState::Discarded, "{limit:?} {make}");
         }
@@ -153,7 +153,7 @@ async fn a_window_is_exact_past_what_its_integer_holds() {
     for cost in [999_998, 1, 1, 1, 1_000_000, (1 << 53) - 3_000_000, 1] {
         used += cost;
         let cost = Cost::new(cost).unwrap();
-        let reading = ask(&store, &limit, &subject, NOW, take(cost)).await;
+        let reading = apply_one(&store, &limit, &subject, NOW, take(cost)).await;
         assert_eq!((reading.admission, reading.used), (Admission::Now, used));
         assert_eq!(reading.full_reset_at.as_millis(), NOW.as_millis() + 3_600_000);
     }
@@ -163,7 +163,7 @@ async fn a_window_is_exact_past_what_its_integer_holds() {
         id: ChargeId(1),
         deduplication: Deduplication::Unneeded,
     };
-    let reading = ask(&store, &limit, &subject, NOW, back).await;
+    let reading = apply_one(&store, &limit, &subject, NOW, back).await;
     assert_eq!((reading.refunded, reading.used), (used - 5, 5));
 }
 
@@ -175,11 +175,12 @@ async fn every_key_ends_after_what_it_stores_and_not_much_later() {
         for number in 0..20 {
             let (id, subject) = (ChargeId(u128::from(number)), subject(number));
             let taken =
-                ask(&store, limit, &subject, NOW, Operation::Charge { cost: Cost::ONE, id }).await;
+                apply_one(&store, limit, &subject, NOW, Operation::Charge { cost: Cost::ONE, id })
+                    .await;
             let (cost, position, deduplication) = (Cost::ONE, taken.position, Deduplication::ById);
             if number % 2 == 0 {
                 let back = Operation::Refund { cost, position, id, deduplication };
-                ask(&store, limit, &subject, NOW, back).await;
+                apply_one(&store, limit, &subject, NOW, back).await;
             }
         }
     }
@@ -202,7 +203,7 @@ async fn an_argument_that_is_cut_short_changes_nothing() {
     let (store, mut connection) = (store(&server).await, server.connect().await);
     let limit = fixed(10).with_refusals(Refusals::Counted).unwrap();
     let subject = subject(0);
-    ask(&store, &limit, &subject, NOW, take(Cost::ONE)).await;
+    apply_one(&store, &limit, &subject, NOW, take(Cost::ONE)).await;
     let key = Keys::new(PlainHash).name(&limit, &subject);
     let functions: Vec<redis::Value> =
         redis::cmd("FUNCTION").arg("LIST").query_async(&mut connection).await.unwrap();

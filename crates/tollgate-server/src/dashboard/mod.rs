@@ -80,9 +80,9 @@ pub(crate) fn answer<B: From<Bytes> + Default>(found: AssetLookup) -> axum::http
             let media_type = HeaderValue::from_static(asset.media_type);
             response.headers_mut().insert(header::CONTENT_TYPE, media_type);
         }
-        AssetLookup::Redirect(place) => {
+        AssetLookup::Redirect(location) => {
             *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
-            response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(place));
+            response.headers_mut().insert(header::LOCATION, HeaderValue::from_static(location));
         }
         AssetLookup::Missing => *response.status_mut() = StatusCode::NOT_FOUND,
     }

@@ -104,12 +104,12 @@ fn parts(counting: Counting, plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'
     for index in (0..plan.descriptors.len()).filter(|index| exceeds_capacity(plan, parsed, *index))
     {
         let mode = Mode::of(&plan.descriptors[index]);
-        let alone = plan.descriptors[..index].iter().enumerate();
-        let place = match counting {
+        let earlier = plan.descriptors[..index].iter().enumerate();
+        let index = match counting {
             Counting::Atomic => parts.iter().position(|part| part.mode == mode),
-            Counting::Each => Some(alone.filter(|(other, _)| counts(other)).count()),
+            Counting::Each => Some(earlier.filter(|(other, _)| counts(other)).count()),
         };
-        if let Some(part) = place.and_then(|place| parts.get_mut(place)) {
+        if let Some(part) = index.and_then(|index| parts.get_mut(index)) {
             part.action = PartAction::Refuse;
         }
     }
@@ -201,7 +201,7 @@ impl<S: Store> Charger<'_, S> {
             let looked = match planned.is_empty() {
                 true => None,
                 // Boxed, because such a part is rare, and every call would have a larger future.
-                false => Box::pin(self.limiter.look_at(self.now, &planned)).await.ok(),
+                false => Box::pin(self.limiter.peek_planned(self.now, &planned)).await.ok(),
             };
             let nothing = || Evaluation::without_statuses(self.now);
             let evaluation = looked.map_or_else(nothing, |(evaluation, _)| evaluation);

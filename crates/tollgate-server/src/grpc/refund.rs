@@ -24,15 +24,15 @@ pub(super) async fn refund_hits<S: Store>(
     let Some(limit) = limiter.counted_by(now, &limited.limit, &limited.subject) else {
         return Ok(None);
     };
-    let ask = async |ask| one(limiter, now, &limit, &limited.subject, ask).await;
-    let look = ask(Operation::Peek { cost: Cost::PEEK }).await?;
-    let mut reading = look;
+    let apply = async |operation| one(limiter, now, &limit, &limited.subject, operation).await;
+    let peek = apply(Operation::Peek { cost: Cost::PEEK }).await?;
+    let mut reading = peek;
     if cost != Cost::PEEK {
-        reading = ask(refund(cost, look.position)).await?;
+        reading = apply(refund(cost, peek.position)).await?;
         // The peek may have read a replica that lags, so its window may differ from the window of
         // the primary, to which the refund always goes.
-        if reading.refunded == 0 && reading.position != look.position {
-            reading = ask(refund(cost, reading.position)).await?;
+        if reading.refunded == 0 && reading.position != peek.position {
+            reading = apply(refund(cost, reading.position)).await?;
         }
     }
     Ok(Some(LimitStatus::new(limit, Cost::PEEK, &reading)))

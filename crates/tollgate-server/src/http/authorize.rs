@@ -36,7 +36,7 @@ pub(super) async fn authorize<S: Store + 'static>(
 ) -> Result<Response, Problem> {
     let token = fields.get(&TOKEN).map(HeaderValue::as_bytes);
     let policy = app.limiter.policy();
-    may_ask_for_others(&app.options.access, token, peer, policy.forwarding())?;
+    check_may_query_others(&app.options.access, token, peer, policy.forwarding())?;
     let sub_request = SubRequest::read(fields)
         .map_err(|error| Problem::new(Kind::InvalidRequest, error.to_string()))?;
     let now = app.limiter.now();
@@ -73,7 +73,7 @@ fn is_no_lease(planned: &PlannedCharge) -> bool {
 ///
 /// # Errors
 /// A [`Problem`] with the requirement that the sub-request does not meet.
-fn may_ask_for_others(
+fn check_may_query_others(
     access: &Access,
     token: Option<&[u8]>,
     peer: Option<Peer>,
@@ -140,10 +140,10 @@ mod tests {
 
     const RIGHT: &str = "0123456789abcdef";
 
-    fn asks(access: &Access, token: Option<&str>, peer: Option<Peer>) -> bool {
+    fn is_allowed(access: &Access, token: Option<&str>, peer: Option<Peer>) -> bool {
         let trusted = vec![Network::parse("10.0.0.0/8").unwrap()];
         let forwarding = Forwarding { trusted, ..Forwarding::default() };
-        may_ask_for_others(access, token.map(str::as_bytes), peer, &forwarding).is_ok()
+        check_may_query_others(access, token.map(str::as_bytes), peer, &forwarding).is_ok()
     }
 
     fn at(address: &str) -> Option<Peer> {
@@ -164,8 +164,8 @@ mod tests {
             (at("[2001:db8::1]:1"), false),
             (None, false),
         ] {
-            assert_eq!(asks(&Access::Open, None, peer), is_believed, "{peer:?}");
-            assert_eq!(asks(&Access::Open, Some(RIGHT), peer), is_believed, "{peer:?}");
+            assert_eq!(is_allowed(&Access::Open, None, peer), is_believed, "{peer:?}");
+            assert_eq!(is_allowed(&Access::Open, Some(RIGHT), peer), is_believed, "{peer:?}");
         }
     }
 
@@ -174,10 +174,10 @@ mod tests {
         let access = Access::Tokens(Tokens::parse(RIGHT).unwrap());
         for peer in [None, Some(Peer(None)), at("127.0.0.1:1"), at("10.0.0.1:1"), at("192.0.2.1:1")]
         {
-            assert!(asks(&access, Some(RIGHT), peer), "{peer:?}");
+            assert!(is_allowed(&access, Some(RIGHT), peer), "{peer:?}");
             for wrong in [None, Some(""), Some("0123456789abcdee"), Some("Bearer 0123456789abcdef")]
             {
-                assert!(!asks(&access, wrong, peer), "{peer:?} {wrong:?}");
+                assert!(!is_allowed(&access, wrong, peer), "{peer:?} {wrong:?}");
             }
         }
     }

@@ -79,14 +79,14 @@ async fn collect<B: Body<Data = Bytes>>(
     if body.is_end_stream() && first.len() <= bound.bytes {
         return Ok(first);
     }
-    let mut whole = Vec::from(first);
+    let mut collected = Vec::from(first);
     while let Some(piece) = next_piece(body.as_mut()).await? {
-        if piece.len() > bound.bytes.saturating_sub(whole.len()) {
+        if piece.len() > bound.bytes.saturating_sub(collected.len()) {
             return Err(too_large(bound));
         }
-        whole.extend_from_slice(&piece);
+        collected.extend_from_slice(&piece);
     }
-    if whole.len() > bound.bytes { Err(too_large(bound)) } else { Ok(whole.into()) }
+    if collected.len() > bound.bytes { Err(too_large(bound)) } else { Ok(collected.into()) }
 }
 
 /// Returns the next frame of a body, if there is one.

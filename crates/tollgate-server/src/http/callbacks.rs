@@ -52,10 +52,10 @@ impl fmt::Debug for Reload {
 pub struct Status(Arc<dyn Fn() -> Value + Send + Sync>);
 
 impl Status {
-    /// Creates a function that calls `tell` for each request. `tell` must not block, because it
-    /// runs within the request. `tell` should only read state that is in memory.
-    pub fn new(tell: impl Fn() -> Value + Send + Sync + 'static) -> Self {
-        Self(Arc::new(tell))
+    /// Creates a function that calls `status` for each request. `status` must not block, because it
+    /// runs within the request. `status` should only read state that is in memory.
+    pub fn new(status: impl Fn() -> Value + Send + Sync + 'static) -> Self {
+        Self(Arc::new(status))
     }
 
     pub(super) fn read(&self) -> Value {
@@ -104,12 +104,12 @@ impl fmt::Debug for Simulate {
 #[derive(Clone)]
 pub struct Subjects(pub(super) Arc<List>);
 
-pub(super) type List = dyn Fn(SubjectsAsked) -> Pin<Box<Listing>> + Send + Sync;
+pub(super) type List = dyn Fn(SubjectsRequest) -> Pin<Box<Listing>> + Send + Sync;
 type Listing = dyn Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send;
 
 /// A query for subjects.
 #[derive(Clone, Debug)]
-pub struct SubjectsAsked {
+pub struct SubjectsRequest {
     /// The limit that counts the subjects.
     pub limit: Arc<Limit>,
     /// The first dimension that the limit counts by.
@@ -126,7 +126,7 @@ pub struct SubjectsAsked {
 pub struct SubjectsPage {
     /// The subjects, in the order of the store.
     pub subjects: Vec<Subject>,
-    /// The value of [`after`](SubjectsAsked::after) for the next page. `None` if this page is the
+    /// The value of [`after`](SubjectsRequest::after) for the next page. `None` if this page is the
     /// last one.
     pub next: Option<String>,
 }
@@ -134,7 +134,7 @@ pub struct SubjectsPage {
 /// The reason why a page of subjects cannot be returned.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectsError {
-    /// The value of [`after`](SubjectsAsked::after) is invalid.
+    /// The value of [`after`](SubjectsRequest::after) is invalid.
     After,
     /// The store failed with this error.
     Store(String),
@@ -143,7 +143,7 @@ pub enum SubjectsError {
 impl Subjects {
     /// Creates a function that calls `list` for each request. `list` has to return a page within a
     /// bounded time, or `None` if the store has no subjects in clear text.
-    pub fn new<F>(list: impl Fn(SubjectsAsked) -> F + Send + Sync + 'static) -> Self
+    pub fn new<F>(list: impl Fn(SubjectsRequest) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Result<Option<SubjectsPage>, SubjectsError>> + Send + 'static,
     {

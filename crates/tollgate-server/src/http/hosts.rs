@@ -245,9 +245,9 @@ mod tests {
             ("admin.example", [421, 200, 200]),
             ("evil.example", [421, 200, 421]),
         ] {
-            let told =
+            let outcome =
                 [&open, &guarded, &listed].map(|hosts| status(hosts, "GET", &[("host", host)]));
-            assert_eq!(told, expected, "{host}");
+            assert_eq!(outcome, expected, "{host}");
         }
     }
 

@@ -49,7 +49,7 @@ const WAIT: Duration = Duration::from_secs(5);
 /// Whether a response is new or a stored one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ResponseOrigin {
-    Fresh,
+    New,
     Replayed,
 }
 
@@ -69,19 +69,19 @@ impl Default for IdempotencyCache {
 }
 
 impl IdempotencyCache {
-    /// Returns the response of `carry_out`, or the stored response to an earlier request with the
+    /// Returns the response of `execute`, or the stored response to an earlier request with the
     /// same key and the same `token`. Returns a problem instead if the earlier request differs from
     /// `request`, which consists of the path and the body, or if the table has no room for another
     /// key.
     ///
-    /// `carry_out` runs to its end even if the client disconnects.
+    /// `execute` runs to its end even if the client disconnects.
     pub(super) async fn once<F>(
         &self,
         now: Timestamp,
         token: Option<&[u8]>,
         key: Key,
         request: [&[u8]; 2],
-        carry_out: impl FnOnce() -> F,
+        execute: impl FnOnce() -> F,
     ) -> (Answer, ResponseOrigin)
     where
         F: Future<Output = Answer> + Send + 'static,
@@ -94,16 +94,16 @@ impl IdempotencyCache {
         match self.with(|table| table.find_or_begin(now, &key, digest, most, &answered)) {
             Lookup::New => {}
             Lookup::Same(before) => return (wait_for(before).await, ResponseOrigin::Replayed),
-            Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::Fresh),
+            Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::New),
         }
-        let (table, future) = (Arc::clone(&self.table), carry_out());
+        let (table, future) = (Arc::clone(&self.table), execute());
         tokio::spawn(async move {
             let answer = future.await;
             let bytes = answer.as_ref().map_or(0, Bytes::len);
             lock(&table, |table| table.grow(&key, digest, bytes));
             sender.send_replace(Some(answer));
         });
-        (wait_for(answered).await, ResponseOrigin::Fresh)
+        (wait_for(answered).await, ResponseOrigin::New)
     }
 
     fn digest_of(&self, [route, body]: [&[u8]; 2]) -> [u8; 16] {

@@ -34,7 +34,7 @@ impl<S: Store> App<S> {
         }
         let NamedPlan { planned, .. } = self.named_by(&policy, &wanted)?;
         let now = self.limiter.now();
-        let (evaluation, source) = self.limiter.look_at(now, &planned).await?;
+        let (evaluation, source) = self.limiter.peek_planned(now, &planned).await?;
         let ((source, _), policy) = (source_of(source), &**policy.version());
         let overrides = match caller {
             Caller::Admin => self.overrides_of(&planned, now),

@@ -48,7 +48,7 @@ pub use crate::history::{
 pub use audit_log::MAX_AUDITED;
 pub use body::MAX_BODY_BYTES;
 pub use callbacks::{
-    Metrics, Reload, Simulate, Status, Subjects, SubjectsAsked, SubjectsError, SubjectsPage,
+    Metrics, Reload, Simulate, Status, Subjects, SubjectsError, SubjectsPage, SubjectsRequest,
 };
 pub use hosts::AllowedHosts;
 pub use idempotency::{

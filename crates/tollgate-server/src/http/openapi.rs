@@ -125,14 +125,14 @@ impl Schemas {
 
     fn responses(&mut self, operation: &Operation) -> Value {
         let mut responses: Map<String, Value> = Map::new();
-        let mut respond = |status: &str, told: &str, holds| {
-            let mut response = json!({ "description": told });
+        let mut respond = |status: &str, description: &str, holds| {
+            let mut response = json!({ "description": description });
             if let Some((media_type, schema)) = self.content(holds) {
                 response["content"] = json!({ media_type: { "schema": schema } });
             }
             responses.insert(status.into(), response);
         };
-        respond("200", operation.told, operation.answer);
+        respond("200", operation.response, operation.answer);
         if let Some(refusal) = operation.refusal {
             respond(
                 "429",
@@ -150,7 +150,7 @@ impl Schemas {
         let of_bodies = if operation.body.is_some() { OF_BODIES } else { &[] };
         let of_audience = of_audience(operation.audience());
         for kind in of_audience.iter().chain(of_bodies).chain(operation.problems) {
-            let (status, _, title) = kind.told();
+            let (status, _, title) = kind.details();
             let problem = responses.entry(status.as_str()).or_insert_with(|| {
                 json!({
                     "description": "",
@@ -159,10 +159,13 @@ impl Schemas {
                     }},
                 })
             });
-            let told = problem["description"].as_str().unwrap_or_default();
-            let told =
-                if told.is_empty() { format!("{title}.") } else { format!("{told} {title}.") };
-            problem["description"] = told.into();
+            let description = problem["description"].as_str().unwrap_or_default();
+            let description = if description.is_empty() {
+                format!("{title}.")
+            } else {
+                format!("{description} {title}.")
+            };
+            problem["description"] = description.into();
             if *kind == Kind::Unauthorized {
                 let schema = json!({ "type": "string" });
                 problem["headers"] = json!({ "www-authenticate": { "schema": schema } });

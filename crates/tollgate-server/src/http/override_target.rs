@@ -18,7 +18,7 @@ pub(super) enum TargetSelector<'n> {
     /// All subjects that share one value, as a pair of a dimension and this value.
     Group(Vec<(&'n str, Option<&'n str>)>),
     /// All subjects.
-    Everybody,
+    AllSubjects,
     /// The rule with this name.
     Rule(&'n str),
     /// Load shedding, all of it or one kind.
@@ -40,7 +40,7 @@ pub(super) fn target(
             [(name, value)] => names.group(name, value)?,
             _ => return Err(invalid("a group has exactly one value: send one")),
         },
-        TargetSelector::Everybody => names.dimensions().map(|_| OverrideTarget::Everybody)?,
+        TargetSelector::AllSubjects => names.dimensions().map(|_| OverrideTarget::AllSubjects)?,
         TargetSelector::Rule(_) | TargetSelector::Shedding(_) if limit.is_some() => {
             return Err(invalid(
                 "an override of a rule or of load shedding has no limit: leave it out",
@@ -74,7 +74,7 @@ pub(super) fn past_targets(
         TargetSelector::Group(pairs) => {
             pairs.iter().flat_map(|one| of_group(one, pair(one))).collect()
         }
-        TargetSelector::Everybody => vec![OverrideTarget::Everybody],
+        TargetSelector::AllSubjects => vec![OverrideTarget::AllSubjects],
         TargetSelector::Rule(name) => vec![OverrideTarget::Rule((*name).into())],
         TargetSelector::Shedding(shedder) => vec![OverrideTarget::Shedding(*shedder)],
     };
@@ -141,8 +141,8 @@ impl NameResolver<'_> {
         else {
             return Ok(OverrideTarget::Value(self.pair(dimension, value)?));
         };
-        let told = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
-        let network = Network::parse(text).map_err(told)?;
+        let invalid = |error| Problem::new(Kind::InvalidSubject, format!("{text:?}: {error}"));
+        let network = Network::parse(text).map_err(invalid)?;
         let kept = if network.is_ipv4() { *ipv4_prefix } else { *ipv6_prefix };
         // A single address means the network that the policy derives from the address.
         let is_single = !text.contains('/');

@@ -128,7 +128,7 @@ impl<S: Store> App<S> {
             match (&**name, within("subject"), within("group")) {
                 ("limit", ..) => limit = value.as_deref(),
                 ("everybody", ..) if value.as_deref() == Some("true") => {
-                    switch = Some(TargetSelector::Everybody);
+                    switch = Some(TargetSelector::AllSubjects);
                 }
                 ("rule", ..) => {
                     switch = Some(TargetSelector::Rule(value.as_deref().unwrap_or_default()));
@@ -170,7 +170,7 @@ impl<S: Store> App<S> {
         let (subject, group) = match &one.target.target {
             OverrideTarget::Subject(subject) => (Some(shown(subject)), None),
             OverrideTarget::Value(pair) => (None, Some(shown(pair))),
-            OverrideTarget::Everybody | OverrideTarget::Rule(_) | OverrideTarget::Shedding(_) => {
+            OverrideTarget::AllSubjects | OverrideTarget::Rule(_) | OverrideTarget::Shedding(_) => {
                 (None, None)
             }
             OverrideTarget::Network { dimension, network } => {
@@ -185,7 +185,7 @@ impl<S: Store> App<S> {
             limit: one.target.limit.clone(),
             subject,
             group,
-            everybody: (one.target.target == OverrideTarget::Everybody).then_some(true),
+            everybody: (one.target.target == OverrideTarget::AllSubjects).then_some(true),
             rule: match &one.target.target {
                 OverrideTarget::Rule(name) => Some(name.clone()),
                 _ => None,
@@ -222,7 +222,7 @@ fn named<'r>(request: &'r OverrideRequest<'_>) -> Result<TargetSelector<'r>, Pro
         (None, Some(group), None, None, None) => {
             Ok(TargetSelector::Group(group.values().collect()))
         }
-        (None, None, Some(true), None, None) => Ok(TargetSelector::Everybody),
+        (None, None, Some(true), None, None) => Ok(TargetSelector::AllSubjects),
         (None, None, None, Some(rule), None) => Ok(TargetSelector::Rule(rule)),
         (None, None, None, None, Some(shedder)) => Ok(TargetSelector::Shedding((*shedder).into())),
         _ => Err(invalid_request(

@@ -44,7 +44,7 @@ macro_rules! kinds {
         }
 
         impl Kind {
-            pub(super) const fn told(self) -> (StatusCode, &'static str, &'static str) {
+            pub(super) const fn details(self) -> (StatusCode, &'static str, &'static str) {
                 match self {
                     $(Self::$kind => (StatusCode::$status, $slug, $title),)*
                 }
@@ -105,11 +105,11 @@ impl Problem {
     }
 
     pub(super) const fn status(&self) -> StatusCode {
-        self.kind.told().0
+        self.kind.details().0
     }
 
     pub(super) fn body(&self) -> Vec<u8> {
-        let (status, slug, title) = self.kind.told();
+        let (status, slug, title) = self.kind.details();
         let document = ProblemDocument {
             r#type: format!("urn:problem-type:tollgate:{slug}"),
             title,

@@ -79,7 +79,7 @@ impl<S: Store + 'static> Routes<S> {
                 answered
             }
             Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
-            Ok(route) => self.carry_out(route, &head, body).await,
+            Ok(route) => self.execute(route, &head, body).await,
             Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
             Err(astray) => self.called(None, &head).map(|()| nothing_there(astray)),
         };
@@ -100,14 +100,14 @@ impl<S: Store + 'static> Routes<S> {
         let name = || format!("{} {}", head.method, head.uri.path()).into();
         let span = self.app.limiter.tracer().serve(&head.headers, name);
         span.run(async move {
-            let answered = self.carry_out(route, head, body).await;
+            let answered = self.execute(route, head, body).await;
             let status = answered.as_ref().map_or_else(Problem::status, Response::status);
             trace::record_status(status);
             answered
         })
     }
 
-    async fn carry_out<B>(&self, route: Route, head: &Parts, body: B) -> Result<Response, Problem>
+    async fn execute<B>(&self, route: Route, head: &Parts, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes>,
     {
@@ -255,12 +255,12 @@ impl<S: Store + 'static> Routes<S> {
         };
         let path = head.uri.path().as_bytes();
         let (app, requested, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
-        let carry_out = || async move { app.decide(route, &requested, detail).await };
+        let execute = || async move { app.decide(route, &requested, detail).await };
         let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
-        let answered = self.app.idempotency.once(now, token, key, request, carry_out);
-        let (answer, told) = Box::pin(answered).await;
+        let answered = self.app.idempotency.once(now, token, key, request, execute);
+        let (answer, origin) = Box::pin(answered).await;
         let mut response = respond::with(answer);
-        if told == ResponseOrigin::Replayed {
+        if origin == ResponseOrigin::Replayed {
             response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
         }
         Ok(response)

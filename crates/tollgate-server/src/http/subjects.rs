@@ -12,7 +12,7 @@ use tollgate::model::{Store, Subject};
 use tollgate::observe::{RankBy, TOP_SUBJECTS};
 
 use super::app::App;
-use super::callbacks::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
+use super::callbacks::{Subjects, SubjectsError, SubjectsPage, SubjectsRequest};
 use super::check::unknown_name;
 use super::json;
 use super::problem::{Kind, Problem};
@@ -73,7 +73,7 @@ impl<S: Store> App<S> {
             );
             return Err(Problem::new(Kind::NotFound, detail));
         }
-        let wanted = SubjectsAsked {
+        let wanted = SubjectsRequest {
             limit: Arc::clone(&known.limit),
             dimension: (*first.name).into(),
             prefix: prefix.as_str().into(),
@@ -86,7 +86,10 @@ impl<S: Store> App<S> {
         Ok(json::write(&SubjectsResponse { limit: &limit, source, subjects, next })?)
     }
 
-    async fn list(&self, wanted: SubjectsAsked) -> Result<(SubjectSource, SubjectsPage), Problem> {
+    async fn list(
+        &self,
+        wanted: SubjectsRequest,
+    ) -> Result<(SubjectSource, SubjectsPage), Problem> {
         if let Some(Subjects(list)) = &self.options.subjects {
             let listed = list(wanted.clone()).await.map_err(|error| match error {
                 SubjectsError::After => invalid("`after` must be the `next` of the previous page"),
@@ -127,7 +130,7 @@ impl SubjectsQuery {
     fn read(query: &str) -> Result<Self, Problem> {
         let (mut limit, mut prefix, mut after) = (None, None, None);
         for (name, value) in parameters(query)? {
-            let place = match &*name {
+            let target = match &*name {
                 "limit" => &mut limit,
                 "prefix" => &mut prefix,
                 "after" => &mut after,
@@ -139,7 +142,7 @@ impl SubjectsQuery {
                 }
             };
             let value = value.ok_or_else(|| invalid(format!("`{name}` has no value")))?;
-            if place.replace(value).is_some() {
+            if target.replace(value).is_some() {
                 return Err(invalid(format!("`{name}` is given twice")));
             }
         }

@@ -106,9 +106,9 @@ impl<S: Store> App<S> {
         let before = row();
         self.apply_tenants(batch).await?;
         let after = row();
-        let told = |row: &Option<TenantDetails>| serde_json::to_value(row).unwrap_or_default();
+        let json = |row: &Option<TenantDetails>| serde_json::to_value(row).unwrap_or_default();
         let (target, before_told, after_told) =
-            (value!({ "tenant": name }), told(&before), told(&after));
+            (value!({ "tenant": name }), json(&before), json(&after));
         self.note(actor, AuditEvent { action, target, before: before_told, after: after_told });
         Ok(json::write(&TenantResponse { before, after })?)
     }

@@ -109,7 +109,7 @@ pub(super) enum DirectEnd {
     /// The client has disconnected.
     Closed,
     /// hyper serves the rest of the connection.
-    PassedOn,
+    Handoff,
 }
 
 impl<D: DirectService> DirectConnection<D> {
@@ -137,13 +137,13 @@ impl<D: DirectService> DirectConnection<D> {
     {
         loop {
             if self.state.is_leaving.load(Ordering::Relaxed) || activity.is_shutting_down() {
-                return DirectEnd::PassedOn;
+                return DirectEnd::Handoff;
             }
             match self.receive(stream).await {
                 Ok(0) => return DirectEnd::Closed,
                 Ok(_) => {}
                 Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                    return DirectEnd::PassedOn;
+                    return DirectEnd::Handoff;
                 }
                 Err(_) => return DirectEnd::Closed,
             }
@@ -155,7 +155,7 @@ impl<D: DirectService> DirectConnection<D> {
             self.output.shrink_to(MAX_KEPT_OUTPUT);
             self.state.is_busy.store(false, Ordering::Relaxed);
             if is_other || self.input.len() >= MAX_INPUT {
-                return DirectEnd::PassedOn;
+                return DirectEnd::Handoff;
             }
         }
     }

@@ -299,12 +299,12 @@ mod tests {
         let responses = PendingResponses::default().poller();
         let mut writes =
             WriteBatching::new(versions, Arc::new(activity), shared.clone(), responses);
-        let (mut made, mut polls) = (0, 0);
+        let (mut replied, mut polls) = (0, 0);
         let connection = poll_fn(|cx| {
-            while let Some(answer) = answers.get(made) {
+            while let Some(answer) = answers.get(replied) {
                 let written = Pin::new(&mut stream).poll_write(cx, answer.as_bytes());
                 assert_eq!(ready!(written)?, answer.len());
-                made += 1;
+                replied += 1;
             }
             ready!(Pin::new(&mut stream).poll_flush(cx))?;
             polls += 1;

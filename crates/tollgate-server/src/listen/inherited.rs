@@ -11,7 +11,7 @@ use super::{ListenError, OpenSocket};
 
 /// The sockets that this process inherited. The variables that describe the sockets are read once
 /// and removed from the environment, so no child process uses the sockets.
-static GIVEN: LazyLock<Mutex<InheritedSockets>> =
+static INHERITED: LazyLock<Mutex<InheritedSockets>> =
     LazyLock::new(|| Mutex::new(InheritedSockets::read()));
 
 struct InheritedSockets {
@@ -22,7 +22,7 @@ struct InheritedSockets {
 
 /// Takes the socket with the name `name` in `LISTEN_FDNAMES`, or with the number `name`.
 pub(super) fn take(name: &str) -> Result<OpenSocket, ListenError> {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut given = INHERITED.lock().unwrap_or_else(PoisonError::into_inner);
     let failed = |error| ListenError::Open { listen: format!("systemd:{name}"), error };
     let none = |given: &InheritedSockets| ListenError::NotInherited {
         name: name.to_owned(),

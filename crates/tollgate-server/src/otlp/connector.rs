@@ -67,7 +67,7 @@ fn tls(roots: RootCertStore) -> Result<ClientConfig, ConnectorError> {
 
 fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectorError> {
     trust_anchors(authorities).map_err(|error| match error {
-        TlsError::NoAuthorities => ConnectorError::Nobody,
+        TlsError::NoAuthorities => ConnectorError::NoAuthorities,
         error => ConnectorError::File(error),
     })
 }
@@ -79,7 +79,7 @@ pub enum ConnectorError {
     /// The file of authorities cannot be used.
     File(TlsError),
     /// The system trusts no authority.
-    Nobody,
+    NoAuthorities,
     /// No certificate can be issued for this host name.
     Name(String),
     /// TLS cannot be set up.
@@ -90,7 +90,7 @@ impl fmt::Display for ConnectorError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(error) => write!(f, "cannot read the authorities of the collector: {error}"),
-            Self::Nobody => f.write_str(
+            Self::NoAuthorities => f.write_str(
                 "this system trusts no authority: configure a file of authorities for the collector",
             ),
             Self::Name(host) => {

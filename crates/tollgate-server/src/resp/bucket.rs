@@ -62,7 +62,7 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 pub(super) struct BucketCache {
     /// The cache slots, addressed by a hash of the parameters. A newer bucket replaces an older one
     /// in its slot.
-    places: Vec<Option<(BucketParams, Arc<Limit>)>>,
+    slots: Vec<Option<(BucketParams, Arc<Limit>)>>,
 }
 
 impl BucketCache {
@@ -71,23 +71,23 @@ impl BucketCache {
     /// # Errors
     /// [`BucketError`] with the parameter that is out of range.
     pub(super) fn get(&mut self, numbers: BucketParams) -> Result<Arc<Limit>, BucketError> {
-        let place = place(numbers);
-        if let Some(Some((remembered, limit))) = self.places.get(place)
+        let slot = slot(numbers);
+        if let Some(Some((remembered, limit))) = self.slots.get(slot)
             && *remembered == numbers
         {
             return Ok(Arc::clone(limit));
         }
         let limit = Arc::new(numbers.limit()?);
-        self.places.resize(REMEMBERED, None);
-        self.places[place] = Some((numbers, Arc::clone(&limit)));
+        self.slots.resize(REMEMBERED, None);
+        self.slots[slot] = Some((numbers, Arc::clone(&limit)));
         Ok(limit)
     }
 }
 
-const fn place(BucketParams { burst, count, period }: BucketParams) -> usize {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mixed = (burst as u64).wrapping_mul(ODD) ^ (count as u64).rotate_left(21);
-    let mixed = (mixed ^ (period as u64).rotate_left(42)).wrapping_mul(ODD);
+const fn slot(BucketParams { burst, count, period }: BucketParams) -> usize {
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mixed = (burst as u64).wrapping_mul(MULTIPLIER) ^ (count as u64).rotate_left(21);
+    let mixed = (mixed ^ (period as u64).rotate_left(42)).wrapping_mul(MULTIPLIER);
     (mixed >> 32) as usize % REMEMBERED
 }
 
@@ -166,7 +166,7 @@ mod tests {
             assert_eq!(limit.capacity(), burst as u64);
             assert!(Arc::ptr_eq(&limit, &buckets.get(numbers(burst, 5, 60)).unwrap()));
         }
-        assert_eq!(buckets.places.len(), REMEMBERED);
+        assert_eq!(buckets.slots.len(), REMEMBERED);
         assert!(buckets.get(numbers(0, 5, 60)).is_err());
     }
 }

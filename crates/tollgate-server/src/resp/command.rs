@@ -278,10 +278,10 @@ pub(super) fn describe(args: &[&[u8]], replies: &mut Replies) {
         }
         _ if is("docs") => {
             let known = requested.iter().filter_map(|name| named(name));
-            let told: Vec<&Command> =
+            let documented: Vec<&Command> =
                 if requested.is_empty() { COMMANDS.iter().collect() } else { known.collect() };
-            replies.map(told.len());
-            told.iter().for_each(|command| command.write_docs(replies));
+            replies.map(documented.len());
+            documented.iter().for_each(|command| command.write_docs(replies));
         }
         _ => replies.error(unknown_subcommand("COMMAND", args[0])),
     }

@@ -227,7 +227,7 @@ where
                     CommandKind::Reserve => self.reserve(args).await,
                     CommandKind::Extend => self.extend(args).await,
                     CommandKind::Settle => self.settle(args).await,
-                    CommandKind::Refund | CommandKind::Release => self.give_back(kind, args).await,
+                    CommandKind::Refund | CommandKind::Release => self.undo(kind, args).await,
                     _ => return self.session_command(kind, args),
                 }
                 Next::Command
@@ -341,14 +341,14 @@ where
     async fn limit_status(&mut self, args: &Args<'_>) {
         match tg_commands::limit_status(&self.limiter.policy(), &args[1..], self.limiter.key()) {
             Err(error) => self.replies.error(error),
-            Ok(plan) => match self.limiter.look_at(self.limiter.now(), &plan.planned).await {
+            Ok(plan) => match self.limiter.peek_planned(self.limiter.now(), &plan.planned).await {
                 Err(error) => tg_commands::reply_failure(error, &mut self.replies),
                 Ok((evaluation, _)) => tg_commands::reply_statuses(&evaluation, &mut self.replies),
             },
         }
     }
 
-    async fn give_back(&mut self, kind: CommandKind, args: &Args<'_>) {
+    async fn undo(&mut self, kind: CommandKind, args: &Args<'_>) {
         let (now, text) = (self.limiter.now(), String::from_utf8_lossy(args[1]));
         let redeemed = match kind {
             CommandKind::Release => self.limiter.release_at(now, &text).await,

@@ -20,8 +20,8 @@ pub(super) type ChargedKeys = SmallVec<[u64; 1]>;
 
 /// Returns the hashes of the keys that `planned` charges.
 pub(super) fn charged(planned: &[PlannedCharge]) -> ChargedKeys {
-    const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
-    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(ODD).rotate_left(31);
+    const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |hash: u64, word: u64| (hash ^ word).wrapping_mul(MULTIPLIER).rotate_left(31);
     let hash = |planned: &PlannedCharge| {
         let (args, rest) = planned.subject.as_bytes().as_chunks::<8>();
         let start = planned.limit.name_digest() as u64;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::wire::{KEPT, READ};
+use super::wire::{MAX_IDLE_BUFFER, MAX_READ};
 
 /// The most bytes that incomplete commands and transactions of all connections of a listener may
 /// use, beyond 16 KiB for each connection. A connection that needs more is closed.
@@ -51,12 +51,12 @@ impl CommandBytes {
     /// Makes room for one more read at the end of `input`, if enough memory is free. `queued` is
     /// the size of the connection's transaction.
     pub(super) fn make_room(&mut self, input: &mut Vec<u8>, queued: usize) -> Result<(), NoMemory> {
-        let needed = input.len() + READ;
+        let needed = input.len() + MAX_READ;
         let capacity = match needed > input.capacity() {
             true => needed.max(2 * input.capacity()),
             false => input.capacity(),
         };
-        self.hold(capacity.saturating_sub(KEPT) + queued)?;
+        self.hold(capacity.saturating_sub(MAX_IDLE_BUFFER) + queued)?;
         input.reserve_exact(capacity - input.len());
         Ok(())
     }
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn incomplete_commands_of_all_connections_share_one_bound() {
-        let memory = Arc::new(CommandMemory::new(3 * KEPT));
+        let memory = Arc::new(CommandMemory::new(3 * MAX_IDLE_BUFFER));
         let mut all: Vec<_> =
             (0..100).map(|_| (CommandBytes::new(Arc::clone(&memory)), Vec::new())).collect();
         // Short commands need nothing of the shared memory.
@@ -99,12 +99,12 @@ mod tests {
         }
         assert_eq!(memory.used.load(Ordering::Relaxed), 0);
         let refused = all.iter_mut().filter_map(|(bytes, input)| {
-            input.resize(KEPT, 0);
+            input.resize(MAX_IDLE_BUFFER, 0);
             bytes.make_room(input, 0).err()
         });
         assert_eq!(refused.count(), 97);
         for (_, input) in &all {
-            assert!(input.capacity() <= 2 * KEPT);
+            assert!(input.capacity() <= 2 * MAX_IDLE_BUFFER);
         }
         all.clear();
         assert_eq!(memory.used.load(Ordering::Relaxed), 0);

@@ -102,21 +102,21 @@ impl Transaction {
 mod tests {
     use super::*;
 
-    fn queue(transaction: &mut Transaction, words: &[&[u8]]) -> Result<(), String> {
-        let args: Args<'_> = words.iter().copied().collect();
-        transaction.queue(Command::find(words).unwrap(), &args)
+    fn queue(transaction: &mut Transaction, parts: &[&[u8]]) -> Result<(), String> {
+        let args: Args<'_> = parts.iter().copied().collect();
+        transaction.queue(Command::find(parts).unwrap(), &args)
     }
 
     #[test]
     fn commands_come_back_as_they_were_queued() {
         let mut transaction = Transaction::default();
         let commands: [&[&[u8]]; 3] = [&[b"PING"], &[b"ECHO", b""], &[b"ECHO", b"a b"]];
-        for words in commands {
-            queue(&mut transaction, words).unwrap();
+        for parts in commands {
+            queue(&mut transaction, parts).unwrap();
         }
         assert_eq!(transaction.len(), commands.len());
-        for (index, words) in commands.into_iter().enumerate() {
-            assert_eq!(transaction.command(index).as_slice(), words);
+        for (index, parts) in commands.into_iter().enumerate() {
+            assert_eq!(transaction.command(index).as_slice(), parts);
         }
     }
 

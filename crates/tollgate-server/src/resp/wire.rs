@@ -18,10 +18,10 @@ use crate::http_connection::LAST_REQUEST;
 use crate::listener_counters::CloseReason;
 
 /// The most bytes of one read.
-pub(super) const READ: usize = 8 * 1024;
+pub(super) const MAX_READ: usize = 8 * 1024;
 
 /// The largest input buffer that an idle connection keeps, in bytes.
-pub(super) const KEPT: usize = 2 * READ;
+pub(super) const MAX_IDLE_BUFFER: usize = 2 * MAX_READ;
 
 /// The most reads after the process started to drain. These reads receive the commands that a
 /// client sent before it was informed of the shutdown.
@@ -187,13 +187,13 @@ impl Wire {
     /// closed the connection while input was unread, the system would send a reset, which discards
     /// the reply.
     pub(super) async fn close(mut self) {
-        let goodbye = async {
+        let linger = async {
             self.stream.shutdown().await?;
-            let unheard = (&mut self.stream).take(MAX_LINGER_BYTES);
-            tokio::io::copy(&mut { unheard }, &mut tokio::io::sink()).await
+            let unread = (&mut self.stream).take(MAX_LINGER_BYTES);
+            tokio::io::copy(&mut { unread }, &mut tokio::io::sink()).await
         };
         // The result is ignored, because the connection ends in any case.
-        let _ = timeout(CLOSE_TIMEOUT, goodbye).await;
+        let _ = timeout(CLOSE_TIMEOUT, linger).await;
     }
 }
 
@@ -210,8 +210,8 @@ pub(super) enum PartialCommand {
 
 /// Frees the memory of a buffer that was needed for one long command.
 pub(super) fn shrink_buffer(input: &mut Vec<u8>) {
-    if input.capacity() > KEPT {
-        input.shrink_to(KEPT);
+    if input.capacity() > MAX_IDLE_BUFFER {
+        input.shrink_to(MAX_IDLE_BUFFER);
     }
 }
 

@@ -12,10 +12,10 @@ const READONLY: &str = "READONLY You can't write against a read only replica.";
 impl Server {
     /// Executes one command. `peers` are the names of all servers. Returns the reply, and the
     /// writes that the caller must apply to this server and send to its replicas.
-    pub(crate) fn execute(&mut self, words: &[&[u8]], peers: &[String]) -> (Reply, Vec<Write>) {
+    pub(crate) fn execute(&mut self, args: &[&[u8]], peers: &[String]) -> (Reply, Vec<Write>) {
         self.catch_up();
-        let verb = words.first().map(|word| text(word)).unwrap_or_default();
-        let arguments = words.get(1..).unwrap_or_default();
+        let verb = args.first().map(|word| text(word)).unwrap_or_default();
+        let arguments = args.get(1..).unwrap_or_default();
         if self.is_busy {
             return reads(Reply::error(BUSY));
         }

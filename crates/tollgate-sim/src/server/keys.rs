@@ -7,7 +7,7 @@ use tollgate_core::Timestamp;
 use super::{Entry, Server, Write};
 use crate::answer::Reply as StepReply;
 use crate::error::CommandError;
-use crate::request::{Place, Request};
+use crate::request::{Location, Request};
 use crate::step::{self, Buffers, Change, Keyspace, Lists};
 use crate::stored::Loaded;
 
@@ -22,9 +22,9 @@ struct Keys<'s> {
 }
 
 impl Keys<'_> {
-    /// Returns the name of the key at `place`. The simulated server has no tables.
-    fn name(&self, place: Place) -> Result<&[u8], CommandError> {
-        let Place::Key(key) = place else { return Err(CommandError::Invalid("place")) };
+    /// Returns the name of the key at `location`. The simulated server has no tables.
+    fn name(&self, location: Location) -> Result<&[u8], CommandError> {
+        let Location::Key(key) = location else { return Err(CommandError::Invalid("place")) };
         self.names.get(key).copied().ok_or(CommandError::Short)
     }
 
@@ -36,7 +36,7 @@ impl Keys<'_> {
         values: &[u8],
         clock: Timestamp,
     ) -> Result<Write, CommandError> {
-        let name = self.name(change.place)?.to_vec();
+        let name = self.name(change.location)?.to_vec();
         let kept = self.server.entry(&name).and_then(|entry| entry.expires_at);
         let moved = Some(clock.after(change.live).as_millis());
         let expires_at = if change.is_end_moved { moved } else { kept.or(moved) };
@@ -48,22 +48,22 @@ impl Keys<'_> {
 impl Keyspace for Keys<'_> {
     fn load<T>(
         &mut self,
-        place: Place,
+        location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError> {
-        let entry = self.server.entry(self.name(place)?);
+        let entry = self.server.entry(self.name(location)?);
         Ok(loaded(entry.map_or(Loaded::Missing, |entry| Loaded::Key(&entry.value))))
     }
 
     fn load_entries(
         &mut self,
-        _places: &[Place],
+        _places: &[Location],
         _loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError> {
         Ok(())
     }
 
-    fn is_full(&mut self, _place: Place) -> bool {
+    fn is_full(&mut self, _place: Location) -> bool {
         false
     }
 }
@@ -88,17 +88,19 @@ fn run_with(
     buffers: &mut Buffers,
 ) -> Result<(Vec<u8>, Vec<Write>), CommandError> {
     let clock = server.now();
-    let Buffers { rules, places, asks, takes, held, changes, values, reply, undo } = buffers;
-    let request = Request::parse(argument, names.len(), rules, places)?;
-    let asked = request.deadline;
-    if asked.is_some_and(|deadline| clock > deadline) {
+    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
+        buffers;
+    let request = Request::parse(argument, names.len(), rules, locations)?;
+    let deadline = request.deadline;
+    if deadline.is_some_and(|deadline| clock > deadline) {
         StepReply::late(reply, clock);
         return Ok((reply.clone(), Vec::new()));
     }
     let keys = &mut Keys { server, names };
     let (list, bytes, answer) = (&mut *changes, &mut *values, &mut *reply);
-    let lists = Lists { asks, takes, held, changes: list, values: bytes, reply: answer, undo };
-    step::run(request, keys, asked.map(|_| clock), lists)?;
+    let lists =
+        Lists { charges, plain_charges, states, changes: list, values: bytes, reply: answer, undo };
+    step::run(request, keys, deadline.map(|_| clock), lists)?;
     let writes = changes.iter().map(|change| keys.write(change, values, clock));
     let writes = writes.collect::<Result<_, _>>()?;
     Ok((reply.clone(), writes))

@@ -3,7 +3,7 @@
 //! A stored value consists of the item's token (the CAS value), its flags and its value. The token
 //! is the number of the write that stored the item.
 
-use super::resp::{Malformed, Words};
+use super::resp::{Args, Malformed};
 use super::{Entry, Server, Write};
 
 /// The number of bytes before the value of an item: eight for the token, and four for the flags.
@@ -14,23 +14,23 @@ const MAX_RELATIVE: i64 = 30 * 86_400;
 
 /// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
 /// If the command stores a value, the value is the last word.
-pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words<'_>, usize)>, Malformed> {
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, Malformed> {
     let Some(length) = bytes.iter().position(|byte| *byte == b'\r') else { return Ok(None) };
-    let mut words: Words<'_> = bytes[..length].split(|byte| *byte == b' ').collect();
+    let mut args: Args<'_> = bytes[..length].split(|byte| *byte == b' ').collect();
     let mut end = length + 2;
-    if words.first().is_some_and(|verb| *verb == b"ms") {
-        let size: usize = words.get(2).and_then(|size| number(size)).ok_or(Malformed)?;
+    if args.first().is_some_and(|verb| *verb == b"ms") {
+        let size: usize = args.get(2).and_then(|size| number(size)).ok_or(Malformed)?;
         let value = end..end + size;
         end = value.end + 2;
         if bytes.len() < end {
             return Ok(None);
         }
-        words.push(&bytes[value]);
+        args.push(&bytes[value]);
     }
     if bytes.len() < end {
         return Ok(None);
     }
-    Ok(Some((words, end)))
+    Ok(Some((args, end)))
 }
 
 fn number<N: std::str::FromStr>(text: &[u8]) -> Option<N> {
@@ -53,9 +53,9 @@ impl<'w> Flags<'w> {
 
 impl Server {
     /// Executes one command. Returns the bytes of the reply.
-    pub(crate) fn execute_memcached(&mut self, words: &[&[u8]]) -> Vec<u8> {
+    pub(crate) fn execute_memcached(&mut self, args: &[&[u8]]) -> Vec<u8> {
         self.catch_up();
-        let [verb, rest @ ..] = words else { return b"ERROR\r\n".to_vec() };
+        let [verb, rest @ ..] = args else { return b"ERROR\r\n".to_vec() };
         let (reply, write) = match (*verb, rest) {
             (b"stats", []) => return self.stats(),
             (b"mg", [key, flags @ ..]) => return self.get_item(key, &Flags(flags)),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tollgate_core::Timestamp;
 
-pub(crate) use resp::{Malformed, Reply, Words, command};
+pub(crate) use resp::{Args, Malformed, Reply, command};
 
 use crate::clock::shown;
 

@@ -7,7 +7,7 @@ use std::fmt;
 pub(crate) struct Malformed;
 
 /// The words of a command.
-pub(crate) type Words<'b> = Vec<&'b [u8]>;
+pub(crate) type Args<'b> = Vec<&'b [u8]>;
 
 /// A reply of a server.
 #[derive(Clone, Debug)]
@@ -39,19 +39,19 @@ impl fmt::Display for Reply {
 }
 
 /// Returns the first command in `bytes` and its length, or `None` while the command is incomplete.
-pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Words<'_>, usize)>, Malformed> {
+pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, Malformed> {
     let Some((count, mut at)) = number(bytes, 0, b'*')? else { return Ok(None) };
-    let mut words = Vec::with_capacity(count.min(1_024));
+    let mut args = Vec::with_capacity(count.min(1_024));
     for _ in 0..count {
         let Some((length, from)) = number(bytes, at, b'$')? else { return Ok(None) };
         let end = from + length;
         if bytes.len() < end + 2 {
             return Ok(None);
         }
-        words.push(&bytes[from..end]);
+        args.push(&bytes[from..end]);
         at = end + 2;
     }
-    Ok(Some((words, at)))
+    Ok(Some((args, at)))
 }
 
 /// Parses the line at `at`, which must begin with `sign`. Returns its number, and the start of the

@@ -50,19 +50,19 @@ struct Part<'a> {
     partition: usize,
     charges: Vec<Charge<'a>>,
     /// The index of each charge in the call.
-    places: Vec<usize>,
+    indexes: Vec<usize>,
 }
 
 fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Part<'a>> {
     let mut parts: Vec<Part<'a>> = Vec::new();
-    for (place, charge) in charges.iter().enumerate() {
+    for (index, charge) in charges.iter().enumerate() {
         let partition = partitions.partition(charge.subject);
         match parts.iter_mut().find(|part| part.partition == partition) {
             Some(part) => {
                 part.charges.push(*charge);
-                part.places.push(place);
+                part.indexes.push(index);
             }
-            None => parts.push(Part { partition, charges: vec![*charge], places: vec![place] }),
+            None => parts.push(Part { partition, charges: vec![*charge], indexes: vec![index] }),
         }
     }
     parts
@@ -100,15 +100,15 @@ async fn refund_admitted<H: Partitions>(
     let mut refunds = Vec::with_capacity(reserved.len());
     for part in reserved {
         let mut refund =
-            Part { partition: part.partition, charges: Vec::new(), places: Vec::new() };
-        for (charge, place) in part.charges.iter().zip(&part.places) {
+            Part { partition: part.partition, charges: Vec::new(), indexes: Vec::new() };
+        for (charge, index) in part.charges.iter().zip(&part.indexes) {
             let counts = charge.limit.refusals() == Refusals::Counted;
-            if !takes(charge) || (counts && counted == Counted::Keep) {
+            if !is_charge(charge) || (counts && counted == Counted::Keep) {
                 continue;
             }
-            if let Some(operation) = charge.operation.inverse(joined.0[*place].position) {
+            if let Some(operation) = charge.operation.inverse(joined.0[*index].position) {
                 refund.charges.push(Charge { operation, ..*charge });
-                refund.places.push(*place);
+                refund.indexes.push(*index);
             }
         }
         if !refund.charges.is_empty() {
@@ -139,8 +139,8 @@ impl Joined {
     }
 
     fn put(&mut self, part: &Part<'_>, readings: &Readings) {
-        for (place, reading) in part.places.iter().zip(readings.iter()) {
-            self.0[*place] = *reading;
+        for (index, reading) in part.indexes.iter().zip(readings.iter()) {
+            self.0[*index] = *reading;
         }
         if self.1 == DecisionSource::Store {
             self.1 = readings.source();
@@ -150,8 +150,8 @@ impl Joined {
     /// Sets the status of each refunded charge to the status after the refund. The charge would fit
     /// this status again.
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
-        for (place, after) in refund.places.iter().zip(readings.iter()) {
-            let taken = &mut self.0[*place];
+        for (index, after) in refund.indexes.iter().zip(readings.iter()) {
+            let taken = &mut self.0[*index];
             let Reading { used, full_reset_at, reserved, .. } = *after;
             *taken =
                 Reading { used, full_reset_at, reserved, fits_again: Admission::Now, ..*taken };
@@ -164,6 +164,6 @@ impl Joined {
 }
 
 /// Returns whether a charge uses units. A peek and a refund use no units.
-pub(super) fn takes(charge: &Charge<'_>) -> bool {
+pub(super) fn is_charge(charge: &Charge<'_>) -> bool {
     charge.operation.as_charge().is_some_and(|(cost, _)| cost != Cost::PEEK)
 }

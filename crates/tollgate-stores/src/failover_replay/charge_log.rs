@@ -22,7 +22,7 @@ const MAX_LIMITS: usize = 1_024;
 /// limit and subject, or one entry for each window, block or permit of a limit and subject.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
-    heard: BoundedCache<RecordedState>,
+    states: BoundedCache<RecordedState>,
     limits: RwLock<HashMap<u128, Arc<Limit>>>,
     /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
     /// value.
@@ -42,13 +42,13 @@ pub(super) struct KnownState {
     pub(super) limit: Arc<Limit>,
     pub(super) subject: Subject,
     pub(super) cell: Cell,
-    heard_at: Timestamp,
+    recorded_at: Timestamp,
 }
 
 impl ChargeLog {
     pub(super) fn new(entries: usize) -> Self {
         Self {
-            heard: BoundedCache::new(entries),
+            states: BoundedCache::new(entries),
             limits: RwLock::default(),
             turn: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
@@ -56,7 +56,7 @@ impl ChargeLog {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        self.heard.capacity()
+        self.states.capacity()
     }
 
     /// Returns the start of a call that is sent now.
@@ -64,23 +64,23 @@ impl ChargeLog {
         CallStart(self.turn.load(Ordering::Acquire))
     }
 
-    /// Records the answer to a call that started at `begun`.
+    /// Records the answer to a call that started at `started`.
     pub(super) fn remember(
         &self,
-        begun: CallStart,
+        started: CallStart,
         now: Timestamp,
         charges: &[Charge<'_>],
         readings: &Readings,
     ) {
-        let is_take = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
+        let is_charge = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
         let both = || charges.iter().zip(readings.iter());
-        let admitted =
-            both().all(|(charge, reading)| !is_take(charge) || reading.admission == Admission::Now);
+        let admitted = both()
+            .all(|(charge, reading)| !is_charge(charge) || reading.admission == Admission::Now);
         for (charge, reading) in both() {
             if matches!(charge.operation, Operation::Reset) {
                 self.forget(charge);
-            } else if begun.0 >= self.forgotten.load(Ordering::Acquire) {
-                self.remember_one(begun, now, charge, reading, admitted);
+            } else if started.0 >= self.forgotten.load(Ordering::Acquire) {
+                self.remember_one(started, now, charge, reading, admitted);
             }
         }
     }
@@ -88,16 +88,16 @@ impl ChargeLog {
     /// Returns the state of all limits and subjects recorded within `age_max` before `now`. The
     /// newest state is the last.
     pub(super) fn known(&self, now: Timestamp, age_max: Millis) -> Vec<KnownState> {
-        self.amount(now, |heard| now.since(heard.heard_at) <= age_max)
+        self.amount(now, |state| now.since(state.recorded_at) <= age_max)
     }
 
     /// Returns the recorded state of the limits and subjects of `charges`.
     pub(super) fn known_of(&self, now: Timestamp, charges: &[Charge<'_>]) -> Vec<KnownState> {
-        let is_of = |heard: &RecordedState, charge: &Charge<'_>| {
-            heard.limit == charge.limit.state_digest()
-                && Some(heard.subject) == Name::of(charge.subject)
+        let is_of = |state: &RecordedState, charge: &Charge<'_>| {
+            state.limit == charge.limit.state_digest()
+                && Some(state.subject) == Name::of(charge.subject)
         };
-        self.amount(now, |heard| charges.iter().any(|charge| is_of(heard, charge)))
+        self.amount(now, |state| charges.iter().any(|charge| is_of(state, charge)))
     }
 
     /// Combines the entries for which `is_such` returns true into one cell for each limit and
@@ -106,27 +106,28 @@ impl ChargeLog {
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
-        for heard in self.heard.values().into_iter().filter(is_such) {
-            let Some(limit) = limits.get(&heard.limit) else { continue };
-            let Some(subject) = heard.subject.subject() else { continue };
-            let cell = heard.cell(limit);
-            let at = (heard.limit, subject.clone());
+        for state in self.states.values().into_iter().filter(is_such) {
+            let Some(limit) = limits.get(&state.limit) else { continue };
+            let Some(subject) = state.subject.subject() else { continue };
+            let cell = state.cell(limit);
+            let at = (state.limit, subject.clone());
             let before = known.remove(&at);
-            let heard_at =
-                before.as_ref().map_or(heard.heard_at, |it| it.heard_at.max(heard.heard_at));
+            let recorded_at = before
+                .as_ref()
+                .map_or(state.recorded_at, |it| it.recorded_at.max(state.recorded_at));
             if let Some(cell) = join(before.map(|known| known.cell), cell, limit, now) {
                 let limit = Arc::clone(limit);
-                known.insert(at, KnownState { limit, subject, cell, heard_at });
+                known.insert(at, KnownState { limit, subject, cell, recorded_at });
             }
         }
         let mut known: Vec<_> = known.into_values().collect();
-        known.sort_by_key(|known| known.heard_at);
+        known.sort_by_key(|known| known.recorded_at);
         known
     }
 
     fn remember_one(
         &self,
-        begun: CallStart,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         reading: &Reading,
@@ -142,10 +143,10 @@ impl ChargeLog {
         };
         match (charge.limit.algorithm(), charge.operation) {
             (Algorithm::FixedWindow(_), _) => {
-                self.read(begun, now, charge, reading, reading.full_reset_at.as_millis());
+                self.read(started, now, charge, reading, reading.full_reset_at.as_millis());
             }
             (Algorithm::TokenBucket(_), _) => {
-                self.read(begun, now, charge, reading, reading.position.0);
+                self.read(started, now, charge, reading, reading.position.0);
             }
             (Algorithm::Concurrency(_), operation) => {
                 self.lease(now, charge, reading, operation, counted);
@@ -166,25 +167,27 @@ impl ChargeLog {
     /// refunded between two readings, the reading with more usage is the later one.
     fn read(
         &self,
-        begun: CallStart,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         reading: &Reading,
-        place: u64,
+        position: u64,
     ) {
         let gave_back = reading.refunded > 0;
-        let Some(new) = self.heard(now, charge, reading.used, place, reading.full_reset_at) else {
+        let Some(new) =
+            self.recorded_state(now, charge, reading.used, position, reading.full_reset_at)
+        else {
             return;
         };
-        let key = self.heard.key(charge);
-        self.heard.update(key, now, |known| match known {
+        let key = self.states.key(charge);
+        self.states.update(key, now, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
-            Some(known) if begun.0 < known.lowered => Some(known),
-            Some(known) if (known.place, known.used) > (place, reading.used) => {
+            Some(known) if started.0 < known.lowered => Some(known),
+            Some(known) if (known.position, known.used) > (position, reading.used) => {
                 // The recorded value is still valid, and is confirmed for a later time.
-                Some(RecordedState { heard_at: known.heard_at.max(now), ..known })
+                Some(RecordedState { recorded_at: known.recorded_at.max(now), ..known })
             }
             Some(known) => Some(RecordedState { lowered: known.lowered, ..new }),
             None if reading.used > 0 => Some(new),
@@ -192,13 +195,19 @@ impl ChargeLog {
         });
     }
 
-    /// Changes the recorded units of this node's own charges at the position `place`. `count`
+    /// Changes the recorded units of this node's own charges at the position `position`. `count`
     /// computes the new number of units from the recorded number.
-    fn tally(&self, now: Timestamp, charge: &Charge<'_>, place: u64, count: impl Fn(u64) -> u64) {
-        let expires_at = refundable_until(charge.limit, ChargePosition(place));
-        let Some(new) = self.heard(now, charge, 0, place, expires_at) else { return };
-        let key = self.heard.part(self.heard.key(charge), u128::from(place));
-        self.heard.update(key, now, |known| {
+    fn tally(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+        position: u64,
+        count: impl Fn(u64) -> u64,
+    ) {
+        let expires_at = refundable_until(charge.limit, ChargePosition(position));
+        let Some(new) = self.recorded_state(now, charge, 0, position, expires_at) else { return };
+        let key = self.states.part(self.states.key(charge), u128::from(position));
+        self.states.update(key, now, |known| {
             let used = count(known.map_or(0, |known| known.used));
             (used > 0).then_some(RecordedState { used, ..new })
         });
@@ -223,16 +232,16 @@ impl ChargeLog {
             | Operation::Settle { id, .. } => id,
             Operation::Peek { .. } | Operation::Reset => return,
         };
-        let key = self.heard.part(self.heard.key(charge), id.0);
+        let key = self.states.part(self.states.key(charge), id.0);
         let ends_at = reading.full_reset_at;
-        let new = self.heard(now, charge, counted, ends_at.as_millis(), ends_at);
-        self.heard.update(key, now, |known| match operation {
+        let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
+        self.states.update(key, now, |known| match operation {
             Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
                 new.map(|new| RecordedState { id, ..new })
             }
             Operation::Refund { .. } | Operation::Settle { .. } => None,
             _ => known.map(|known| match new {
-                Some(new) if reading.used > 0 && known.place < new.place => {
+                Some(new) if reading.used > 0 && known.position < new.position => {
                     RecordedState { used: known.used, id, ..new }
                 }
                 _ => known,
@@ -241,12 +250,12 @@ impl ChargeLog {
     }
 
     /// Creates an entry. Returns `None` if the subject is too long.
-    fn heard(
+    fn recorded_state(
         &self,
         now: Timestamp,
         charge: &Charge<'_>,
         used: u64,
-        place: u64,
+        position: u64,
         expires_at: Timestamp,
     ) -> Option<RecordedState> {
         let subject = Name::of(charge.subject)?;
@@ -256,11 +265,11 @@ impl ChargeLog {
         Some(RecordedState {
             limit,
             subject,
-            heard_at: now,
+            recorded_at: now,
             expires_at,
             lowered: 0,
             used,
-            place,
+            position,
             id,
         })
     }
@@ -282,6 +291,6 @@ impl ChargeLog {
         let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
         let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
         self.forgotten.fetch_max(turn, Ordering::AcqRel);
-        self.heard.forget_all(|heard| heard.limit == limit && Some(heard.subject) == subject);
+        self.states.forget_all(|state| state.limit == limit && Some(state.subject) == subject);
     }
 }

@@ -44,12 +44,12 @@ impl<H: PartitionedEpochs> PartitionedCells for FailoverReplay<H> {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         // If the replay fails, the read fails too, or the missing state is joined before the
         // partition's next charge.
         let _ = self.replay_at(&self.store, partition, now).await;
-        self.store.cells_at(partition, now, places).await
+        self.store.cells_at(partition, now, cell_keys).await
     }
 
     fn join_at(

@@ -27,8 +27,8 @@ pub(super) struct ReplayPass {
 /// The counters of replays, which are updated while replays run.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) repairs: AtomicU64,
-    pub(super) places: AtomicU64,
+    pub(super) replays: AtomicU64,
+    pub(super) limits: AtomicU64,
     pub(super) units: AtomicU64,
     pub(super) abandoned: AtomicU64,
 }
@@ -109,23 +109,24 @@ async fn join_missing_at(
     known: Vec<&KnownState>,
     counters: &Counters,
 ) -> Result<(), StoreError> {
-    let places: Vec<_> = known.iter().map(|known| known.place()).collect();
-    let kept = partitions.cells_at(partition, now, &places).await?;
+    let cell_keys: Vec<_> = known.iter().map(|known| known.cell_key()).collect();
+    let kept = partitions.cells_at(partition, now, &cell_keys).await?;
     let (mut lacking, mut units) = (Vec::new(), 0_u64);
-    for ((known, place), kept) in known.into_iter().zip(places).zip(kept) {
-        let joined = join(kept.clone(), known.cell.clone(), place.limit, now);
+    for ((known, cell_key), kept) in known.into_iter().zip(cell_keys).zip(kept) {
+        let joined = join(kept.clone(), known.cell.clone(), cell_key.limit, now);
         if joined == kept {
             continue;
         }
-        let used = |cell: &Option<Cell>| assess(cell.as_ref(), place.limit, Cost::PEEK, now).used;
+        let used =
+            |cell: &Option<Cell>| assess(cell.as_ref(), cell_key.limit, Cost::PEEK, now).used;
         units = units.saturating_add(used(&joined).saturating_sub(used(&kept)));
-        lacking.push((place, known.cell.clone()));
+        lacking.push((cell_key, known.cell.clone()));
     }
     if lacking.is_empty() {
         return Ok(());
     }
     partitions.join_at(partition, now, &lacking).await?;
-    counters.places.fetch_add(lacking.len() as u64, Ordering::Relaxed);
+    counters.limits.fetch_add(lacking.len() as u64, Ordering::Relaxed);
     counters.units.fetch_add(units, Ordering::Relaxed);
     Ok(())
 }
@@ -136,7 +137,7 @@ impl KnownState {
         partitions.epoch_at(partitions.partition(&self.subject)) == history
     }
 
-    fn place(&self) -> CellKey<'_> {
+    fn cell_key(&self) -> CellKey<'_> {
         CellKey { limit: &self.limit, subject: &self.subject }
     }
 }

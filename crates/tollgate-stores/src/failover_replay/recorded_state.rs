@@ -16,7 +16,7 @@ pub(super) struct RecordedState {
     /// The digest of the limit's name and generation.
     pub(super) limit: u128,
     pub(super) subject: Name,
-    pub(super) heard_at: Timestamp,
+    pub(super) recorded_at: Timestamp,
     /// The time from which the entry is obsolete.
     pub(super) expires_at: Timestamp,
     /// The value of the log's `turn` when the recorded state was last lowered. Readings of calls
@@ -27,7 +27,7 @@ pub(super) struct RecordedState {
     /// For a fixed window or a permit, its end. For a token bucket, the time at which the bucket is
     /// full. For any other algorithm, the [`ChargePosition`](tollgate_core::ChargePosition) of the
     /// units.
-    pub(super) place: u64,
+    pub(super) position: u64,
     /// The id of the charge that holds a permit.
     pub(super) id: ChargeId,
 }
@@ -42,26 +42,27 @@ pub(super) struct Name {
 impl RecordedState {
     /// Returns the cell that contains only this state.
     pub(super) fn cell(&self, limit: &Limit) -> Cell {
-        let Self { used, place, id, .. } = *self;
+        let Self { used, position, id, .. } = *self;
         match limit.algorithm() {
             Algorithm::FixedWindow(_) => {
-                let resets_at = Timestamp::from_millis(place);
+                let resets_at = Timestamp::from_millis(position);
                 Cell::FixedWindow(fixed_window::State { used, resets_at })
             }
-            Algorithm::TokenBucket(bucket) => Cell::TokenBucket(full_at(bucket, place)),
+            Algorithm::TokenBucket(bucket) => Cell::TokenBucket(full_at(bucket, position)),
             Algorithm::SlidingWindow(_) => {
-                let blocks = vec![sliding_window::Block { number: place, used }];
+                let blocks = vec![sliding_window::Block { number: position, used }];
                 Cell::SlidingWindow(sliding_window::State { blocks })
             }
             Algorithm::TwoBucket(_) => {
-                Cell::TwoBucket(two_bucket::State { bucket: place, previous: 0, current: used })
+                Cell::TwoBucket(two_bucket::State { bucket: position, previous: 0, current: used })
             }
             Algorithm::SlidingLog(_) => {
-                let entries = vec![sliding_log::Entry { at: Timestamp::from_millis(place), used }];
+                let entries =
+                    vec![sliding_log::Entry { at: Timestamp::from_millis(position), used }];
                 Cell::SlidingLog(sliding_log::State { entries })
             }
             Algorithm::Concurrency(_) => {
-                let expires_at = Timestamp::from_millis(place);
+                let expires_at = Timestamp::from_millis(position);
                 let leases = vec![concurrency::Permit { id, used, expires_at }];
                 Cell::Concurrency(concurrency::State { permits: leases })
             }
@@ -72,7 +73,7 @@ impl RecordedState {
 impl EvictionPriority for RecordedState {
     /// Evicts obsolete entries first, and then the oldest entries.
     fn eviction_priority(&self, now: Timestamp) -> u64 {
-        if now >= self.expires_at { 0 } else { self.heard_at.as_millis() }
+        if now >= self.expires_at { 0 } else { self.recorded_at.as_millis() }
     }
 }
 

@@ -69,10 +69,10 @@ impl<S> FailoverReplay<S> {
     ) -> (u64, Result<Readings, StoreError>) {
         // If the replay fails, the store pauses the charges and returns an error.
         let settled = self.replay_at(partitions, partition, now).await.unwrap_or_default();
-        let begun = self.log.begin();
+        let started = self.log.begin();
         let answer = partitions.apply_at(partition, now, charges).await;
         if let Ok(readings) = &answer {
-            self.log.remember(begun, now, charges, readings);
+            self.log.remember(started, now, charges, readings);
         }
         (settled, answer)
     }
@@ -100,7 +100,7 @@ impl<S> FailoverReplay<S> {
             let pass = passes.entry(history).or_insert_with(|| {
                 let mut known = self.log.known(now, self.age_max(partitions.outage_at(partition)));
                 known.retain(|known| known.is_of(partitions, history));
-                self.counters.repairs.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
+                self.counters.replays.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
                 ReplayPass::new(known)
             });
             pass.go_on(partitions, history, now, self.time, &self.counters).await?;

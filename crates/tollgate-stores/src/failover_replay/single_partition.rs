@@ -29,9 +29,9 @@ impl<S: ReplicationEpochs> PartitionedCells for SinglePartition<'_, S> {
         &self,
         _partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        self.0.cells(now, places)
+        self.0.cells(now, cell_keys)
     }
 
     fn join_at(

@@ -17,20 +17,20 @@ const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// Charges the store for the units that the fallback admitted on the limits and subjects of the
-    /// call, and then sends the call as `ask_store` does. The charges and the call must end within
+    /// call, and then sends the call as `call_store` does. The charges and the call must end within
     /// the budget. If the fallback admitted no such units, sends the call at once, and concurrently
     /// charges the store for some entries of other subjects, with one attempt for each entry.
-    pub(super) async fn ask_charged(
+    pub(super) async fn apply_reconciled(
         &self,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         let own = self.local_charges.take_of(now, charges);
         if !own.is_empty() {
-            return self.ask_after(now, own, charges).await;
+            return self.reconcile_then_call(now, own, charges).await;
         }
         match self.local_charges.pass(now) {
-            None => self.ask_store(now, charges).await,
+            None => self.call_store(now, charges).await,
             Some(pass) => {
                 let others = async {
                     // An error of these charges does not concern the subjects of the call.
@@ -38,31 +38,31 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
                     let _ = self.charge_all(now, others, 1).await;
                     drop(pass);
                 };
-                join_pair(self.ask_store(now, charges), others).await.0
+                join_pair(self.call_store(now, charges), others).await.0
             }
         }
     }
 
     /// Charges the store for `own`, and then sends the call, within the budget.
-    async fn ask_after(
+    async fn reconcile_then_call(
         &self,
         now: Timestamp,
         own: Vec<LocalCharge>,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         let mut is_charged = false;
-        let asking = async {
+        let call = async {
             self.charge_all(now, own, ATTEMPTS).await?;
             is_charged = true;
             self.store.apply(now, charges).await
         };
-        let told = match self.budget {
-            None => Some(asking.await),
-            Some(budget) => timeout(budget, asking).await.ok(),
+        let result = match self.budget {
+            None => Some(call.await),
+            Some(budget) => timeout(budget, call).await.ok(),
         };
         // If the charge for admitted units did not end in time, the call was not sent.
         let late = if is_charged { StoreError::TimedOut } else { StoreError::Unavailable };
-        self.answer(now, charges, told.unwrap_or(Err(late))).await
+        self.answer(now, charges, result.unwrap_or(Err(late))).await
     }
 
     /// Charges the store for all units that the fallback admitted. Stops when the store does not

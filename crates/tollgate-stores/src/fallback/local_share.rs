@@ -101,7 +101,7 @@ impl<S> LocalShare<S> {
 impl<S: Store> LocalShare<S> {
     /// Applies the recorded status of a limit and subject to this node's share. Each status is
     /// applied once.
-    async fn take_over(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
+    async fn adopt_usage(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
         if self.seen.get(key).is_none() {
             return;
@@ -130,10 +130,10 @@ impl<S: Store> LocalShare<S> {
         seen: LastStatus,
     ) -> Result<(), StoreError> {
         let target = part.capacity().saturating_sub(self.part_of(seen.remaining));
-        let look = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
-        for at in [seen.taken_at(part).min(now), now] {
+        let peek = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
+        for at in [seen.charged_at(part).min(now), now] {
             let status =
-                self.store.apply(now, &[Charge { limit: part, subject, operation: look }]).await?;
+                self.store.apply(now, &[Charge { limit: part, subject, operation: peek }]).await?;
             let used = status.first().map_or(0, |reading| reading.used);
             let Some(cost) = Cost::new(target.saturating_sub(used)) else { break };
             if cost == Cost::PEEK {
@@ -149,7 +149,7 @@ impl<S: Store> LocalShare<S> {
 impl LastStatus {
     /// Returns the time at which the share must be charged, so that the charged units are free
     /// again exactly at the recorded reset.
-    fn taken_at(&self, limit: &Limit) -> Timestamp {
+    fn charged_at(&self, limit: &Limit) -> Timestamp {
         match limit.algorithm() {
             // A bucket refills from the time of the charge, in proportion to the time passed.
             Algorithm::TokenBucket(_) => self.at,
@@ -165,16 +165,16 @@ impl LastStatus {
 impl<S: Store> Store for LocalShare<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let parts: Vec<_> = charges.iter().map(|charge| charge.limit.share(self.nodes)).collect();
-        let mut asked = Vec::with_capacity(charges.len());
+        let mut shares = Vec::with_capacity(charges.len());
         for (charge, part) in charges.iter().zip(&parts) {
             if charge.operation.as_charge().is_some()
                 || matches!(charge.operation, Operation::Peek { .. })
             {
-                self.take_over(now, charge, part).await;
+                self.adopt_usage(now, charge, part).await;
             }
-            asked.push(Charge { limit: part, ..*charge });
+            shares.push(Charge { limit: part, ..*charge });
         }
-        let mut readings = self.store.apply(now, &asked).await?;
+        let mut readings = self.store.apply(now, &shares).await?;
         for ((reading, charge), part) in readings.iter_mut().zip(charges).zip(&parts) {
             *reading = as_limit_reading(*reading, now, charge, part);
         }

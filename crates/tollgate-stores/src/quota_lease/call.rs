@@ -24,30 +24,30 @@ pub(super) const MAX_REFUND_BATCH: usize = 64;
 
 impl<S: Store + 'static> Shared<S> {
     /// Decides a call that the existing leases do not cover. Takes new leases for frequent charges.
-    pub(super) async fn ask(
+    pub(super) async fn decide(
         self: &Arc<Self>,
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
         for charge in charges {
-            self.take_lease(now, charge).await?;
+            self.acquire_lease(now, charge).await?;
         }
         let mut here = LocalAnswers::answered(&self.table, now, charges);
-        let asked: Vec<Charge<'_>> = here.unanswered().collect();
-        if asked.is_empty() {
+        let sent: Vec<Charge<'_>> = here.unanswered().collect();
+        if sent.is_empty() {
             add(&self.counters.decided, 1);
             return Ok(here.joined(&Readings::new()));
         }
-        let readings = self.ask_store(now, &asked).await?;
-        if refuses(&asked, &readings) {
-            here.undo_take();
+        let readings = self.charge_store(now, &sent).await?;
+        if refuses(&sent, &readings) {
+            here.undo_charge();
         }
         Ok(here.joined(&readings).with_source(readings.source()))
     }
 
     /// Takes a lease for `charge` if such charges are frequent, or waits for the caller that is
     /// already taking a lease for the same limit and subject.
-    async fn take_lease(
+    async fn acquire_lease(
         self: &Arc<Self>,
         now: Timestamp,
         charge: &Charge<'_>,
@@ -58,24 +58,24 @@ impl<S: Store + 'static> Shared<S> {
             }
             let turn = match self.table.begin(now, charge) {
                 LeaseStep::Nothing => return Ok(()),
-                LeaseStep::Wait(hear) => lease_outcome(hear).await,
-                LeaseStep::Take { account, units, asked, tell, hear } => {
+                LeaseStep::Wait(receiver) => lease_outcome(receiver).await,
+                LeaseStep::Acquire { account, units, sent_at, sender, receiver } => {
                     let shared = Arc::clone(self);
-                    let take = async move {
-                        let turn = shared.take(now, &account, units, asked).await;
-                        let _ = tell.send(Some(turn));
+                    let acquire = async move {
+                        let turn = shared.acquire(now, &account, units, sent_at).await;
+                        let _ = sender.send(Some(turn));
                     };
                     // The lease is taken in a task of its own, so units that arrive late are not
                     // lost if the caller stops waiting.
                     match Handle::try_current() {
-                        Ok(runtime) => drop(runtime.spawn(take)),
-                        Err(_) => take.await,
+                        Ok(runtime) => drop(runtime.spawn(acquire)),
+                        Err(_) => acquire.await,
                     }
-                    lease_outcome(hear).await
+                    lease_outcome(receiver).await
                 }
             };
             match turn {
-                LeaseOutcome::Taken => {}
+                LeaseOutcome::Acquired => {}
                 LeaseOutcome::Refused => return Ok(()),
                 // Every waiting caller fails immediately and does not send its own store call.
                 LeaseOutcome::Failed(error) => return Err(error),
@@ -85,28 +85,28 @@ impl<S: Store + 'static> Shared<S> {
     }
 
     /// Charges the store for a lease of `units`.
-    async fn take(
+    async fn acquire(
         &self,
         now: Timestamp,
         account: &Arc<LeaseSubject>,
         units: u64,
-        asked: ReplyCount,
+        sent_at: ReplyCount,
     ) -> LeaseOutcome {
         let cost = Cost::up_to(units);
-        let ask = Operation::Charge { cost, id: new_charge_id() };
-        let charge = Charge { limit: &account.limit, subject: &account.subject, operation: ask };
+        let operation = Operation::Charge { cost, id: new_charge_id() };
+        let charge = Charge { limit: &account.limit, subject: &account.subject, operation };
         let answer = self.store.apply(now, &[charge]).await;
         let reading = answer.and_then(|all| all.first().copied().ok_or(StoreError::Corrupt));
         if matches!(reading, Err(error) if may_have_run(error)) {
             add(&self.counters.units_lost, units);
         }
-        let (turn, is_elsewhere) = self.table.end(account, units, reading, now, asked);
-        if turn == LeaseOutcome::Taken {
+        let (turn, is_elsewhere) = self.table.end(account, units, reading, now, sent_at);
+        if turn == LeaseOutcome::Acquired {
             add(&self.counters.taken, 1);
             add(&self.counters.units_taken, units);
         }
         if let (true, Ok(Reading { position, .. })) = (is_elsewhere, reading)
-            && let Some(undone) = ask.inverse(position)
+            && let Some(undone) = operation.inverse(position)
         {
             // If this refund fails, the units stay used until their window ends.
             let _ = self.refund(now, &[(Arc::clone(account), undone)]).await;
@@ -118,43 +118,43 @@ impl<S: Store + 'static> Shared<S> {
     ///
     /// Unused units of the same limits and subjects are refunded first. The store must not refuse
     /// because of this node's own lease, and the numbers in the store's answer must be exact.
-    async fn ask_store(
+    async fn charge_store(
         &self,
         now: Timestamp,
-        asked: &[Charge<'_>],
+        sent: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let unused: Vec<LeaseRefund> = asked
+        let unused: Vec<LeaseRefund> = sent
             .iter()
             .filter(|charge| !matches!(charge.operation, Operation::Peek { .. } | Operation::Reset))
             .filter_map(|charge| self.table.all_unused(now, charge))
             .collect();
         self.refund(now, &unused).await?;
-        self.forget(asked);
-        let before: Vec<_> = asked.iter().map(|charge| self.table.replies(charge)).collect();
-        let mut readings = self.store.apply(now, asked).await?;
+        self.forget(sent);
+        let before: Vec<_> = sent.iter().map(|charge| self.table.replies(charge)).collect();
+        let mut readings = self.store.apply(now, sent).await?;
         // A lease that started during the reset belongs to the discarded state.
-        self.forget(asked);
+        self.forget(sent);
         if readings.source() == DecisionSource::Store {
-            self.learn(now, asked, &before, &readings);
+            self.learn(now, sent, &before, &readings);
         }
-        self.correct(now, asked, &before, &mut readings).await?;
+        self.correct(now, sent, &before, &mut readings).await?;
         Ok(readings)
     }
 
-    fn forget(&self, asked: &[Charge<'_>]) {
-        let forgotten = asked.iter().filter(|charge| charge.operation == Operation::Reset);
+    fn forget(&self, sent: &[Charge<'_>]) {
+        let forgotten = sent.iter().filter(|charge| charge.operation == Operation::Reset);
         forgotten.for_each(|charge| self.table.forget(charge));
     }
 
     fn learn(
         &self,
         now: Timestamp,
-        asked: &[Charge<'_>],
+        sent: &[Charge<'_>],
         before: &[Option<ReplyCount>],
         readings: &Readings,
     ) {
-        let is_refused = refuses(asked, readings);
-        for ((charge, reading), before) in asked.iter().zip(readings.iter()).zip(before) {
+        let is_refused = refuses(sent, readings);
+        for ((charge, reading), before) in sent.iter().zip(readings.iter()).zip(before) {
             // A replica that lags may answer a read-only operation.
             if charge.operation.is_read_only() || charge.operation == Operation::Reset {
                 continue;
@@ -172,11 +172,11 @@ impl<S: Store + 'static> Shared<S> {
     async fn correct(
         &self,
         now: Timestamp,
-        asked: &[Charge<'_>],
+        sent: &[Charge<'_>],
         before: &[Option<ReplyCount>],
         readings: &mut Readings,
     ) -> Result<(), StoreError> {
-        for ((charge, reading), before) in asked.iter().zip(readings.iter_mut()).zip(before) {
+        for ((charge, reading), before) in sent.iter().zip(readings.iter_mut()).zip(before) {
             if !matches!(charge.operation, Operation::Peek { .. }) {
                 continue;
             }
@@ -215,7 +215,7 @@ impl<S: Store + 'static> Shared<S> {
                 .collect();
             let units = charges.iter().map(|charge| units_of(charge.operation)).sum();
             match self.store.apply(now, &charges).await {
-                Ok(_) => add(&self.counters.units_given_back, units),
+                Ok(_) => add(&self.counters.units_returned, units),
                 Err(error) => {
                     add(&self.counters.units_lost, units);
                     outcome = Err(error);
@@ -231,8 +231,8 @@ impl Table {
     fn answers(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         match charge.operation {
             Operation::Charge { cost, .. } if charge.limit.mode() == LimitMode::Leased => {
-                let look = Charge { operation: Operation::Peek { cost }, ..*charge };
-                cost == Cost::PEEK || self.answer(now, &look).is_some()
+                let peek = Charge { operation: Operation::Peek { cost }, ..*charge };
+                cost == Cost::PEEK || self.answer(now, &peek).is_some()
             }
             _ => true,
         }
@@ -261,30 +261,31 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
 
     /// Undoes the local charges of a call that was refused or failed. Readings of zero-cost charges
     /// are not computed again, because a charge that fitted at first may no longer fit.
-    fn undo_take(&mut self) {
+    fn undo_charge(&mut self) {
         self.is_open = false;
         for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
-            if let (Operation::Charge { cost, .. }, Some(taken)) = (charge.operation, answer)
+            if let (Operation::Charge { cost, .. }, Some(charged)) = (charge.operation, answer)
                 && cost != Cost::PEEK
             {
-                let untaken = Reading { used: taken.used.saturating_sub(cost.get()), ..*taken };
-                *taken = self.table.undo_take(charge, taken.position).unwrap_or(untaken);
+                let uncharged =
+                    Reading { used: charged.used.saturating_sub(cost.get()), ..*charged };
+                *charged = self.table.undo_charge(charge, charged.position).unwrap_or(uncharged);
             }
         }
     }
 
     /// Returns the readings of the whole call, in the order of its charges.
-    fn joined(&mut self, asked: &Readings) -> Readings {
+    fn joined(&mut self, store_readings: &Readings) -> Readings {
         self.is_open = false;
-        let mut asked = asked.iter().copied();
-        self.answers.iter().filter_map(|answer| answer.or_else(|| asked.next())).collect()
+        let mut store_readings = store_readings.iter().copied();
+        self.answers.iter().filter_map(|answer| answer.or_else(|| store_readings.next())).collect()
     }
 }
 
 impl Drop for LocalAnswers<'_, '_> {
     fn drop(&mut self) {
         if self.is_open {
-            self.undo_take();
+            self.undo_charge();
         }
     }
 }
@@ -296,8 +297,8 @@ fn refuses(charges: &[Charge<'_>], readings: &Readings) -> bool {
         .any(|(_, reading)| reading.admission != Admission::Now)
 }
 
-async fn lease_outcome(mut hear: LeaseReceiver) -> LeaseOutcome {
-    match hear.wait_for(Option::is_some).await {
+async fn lease_outcome(mut receiver: LeaseReceiver) -> LeaseOutcome {
+    match receiver.wait_for(Option::is_some).await {
         Ok(turn) => turn.unwrap_or(LeaseOutcome::Refused),
         // The task ended with the runtime and took no lease, so each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,

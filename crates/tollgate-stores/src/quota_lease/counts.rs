@@ -12,7 +12,7 @@ pub struct LeaseCounts {
     /// The number of units in the leases that were taken.
     pub units_taken: u64,
     /// The number of unused units that were refunded.
-    pub units_given_back: u64,
+    pub units_returned: u64,
     /// Units that could not be refunded, and units of leases without an answer of the store, which
     /// may have counted the lease. All of these units stay used until their windows end.
     pub units_lost: u64,
@@ -24,7 +24,7 @@ pub(super) struct Counters {
     pub(super) decided: AtomicU64,
     pub(super) taken: AtomicU64,
     pub(super) units_taken: AtomicU64,
-    pub(super) units_given_back: AtomicU64,
+    pub(super) units_returned: AtomicU64,
     pub(super) units_lost: AtomicU64,
 }
 
@@ -35,7 +35,7 @@ impl Counters {
             decided: count(&self.decided),
             taken: count(&self.taken),
             units_taken: count(&self.units_taken),
-            units_given_back: count(&self.units_given_back),
+            units_returned: count(&self.units_returned),
             units_lost: count(&self.units_lost),
         }
     }

@@ -31,7 +31,7 @@ pub(super) struct LeaseSubject {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LeaseOutcome {
     /// The lease has units now.
-    Taken,
+    Acquired,
     /// No units were leased: each charge is sent to the store.
     Refused,
     /// The store did not answer.
@@ -63,7 +63,7 @@ pub(super) struct LeaseEntry {
     used: u64,
     /// The number of store answers received. A comparison of two values shows whether another
     /// answer arrived while a call was in flight.
-    heard: ReplyCount,
+    replies: ReplyCount,
     /// The usage at the current position when the entry was created, without the units in `own`.
     before: u64,
     /// The units that were admitted through this node at the current position and not refunded. A
@@ -72,7 +72,7 @@ pub(super) struct LeaseEntry {
     own: u64,
     /// The number of units of the next lease.
     size: u64,
-    taken_at: Option<Timestamp>,
+    acquired_at: Option<Timestamp>,
     /// The number of units used since the last sweep.
     spent: u64,
     quiet: u8,
@@ -96,11 +96,11 @@ impl LeaseEntry {
             unused: 0,
             former: (reading.position, 0),
             used: reading.used,
-            heard: ReplyCount::default(),
+            replies: ReplyCount::default(),
             before: reading.used.saturating_sub(cost.get()),
             own: cost.get(),
             size: cost.get().saturating_mul(FIRST_CHARGES),
-            taken_at: None,
+            acquired_at: None,
             spent: cost.get(),
             quiet: 0,
             seen: now,
@@ -145,8 +145,8 @@ impl LeaseEntry {
     /// of the limit are enough for two charges of this cost. Charges close to the limit are decided
     /// by the store, which has counted the whole usage.
     fn covers(&self, cost: Cost) -> bool {
-        let told = self.used.saturating_sub(self.unused);
-        let left = self.account.limit.capacity().saturating_sub(told);
+        let counted_elsewhere = self.used.saturating_sub(self.unused);
+        let left = self.account.limit.capacity().saturating_sub(counted_elsewhere);
         cost.needed() <= self.unused && cost.get().saturating_add(cost.needed()) <= left
     }
 
@@ -164,8 +164,8 @@ impl LeaseEntry {
         let unused = self.unused.saturating_add(units);
         let is_here = position == self.position && units > 0 && units < self.own;
         let at_most = config.max_unused_units(&self.account.limit);
-        let told = self.used.saturating_sub(unused);
-        if !is_here || unused > at_most || told >= self.account.limit.capacity() {
+        let counted_elsewhere = self.used.saturating_sub(unused);
+        if !is_here || unused > at_most || counted_elsewhere >= self.account.limit.capacity() {
             return None;
         }
         self.unused = unused;
@@ -188,7 +188,7 @@ impl LeaseEntry {
 
     /// Undoes a local charge at `position` and returns the status without the charge. If the lease
     /// has moved to another position, changes nothing and returns `None`.
-    pub(super) fn undo_take(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
+    pub(super) fn undo_charge(&mut self, cost: Cost, position: ChargePosition) -> Option<Reading> {
         if position != self.position {
             return None;
         }
@@ -212,27 +212,29 @@ impl LeaseEntry {
             return None;
         }
         let at_most = config.max_unused_units(&self.account.limit);
-        if self.taken_at.take().is_some_and(|taken| now.since(taken) < FAST_EXHAUSTION) {
+        if self.acquired_at.take().is_some_and(|taken| now.since(taken) < FAST_EXHAUSTION) {
             self.size = self.size.saturating_mul(2).min(at_most);
         }
         let left = self.account.limit.capacity().saturating_sub(self.used);
-        let whole = self.size.max(cost.get().saturating_mul(2)).min(config.part_of(left));
-        (whole > cost.get()).then(|| whole.saturating_sub(self.unused)).filter(|units| *units > 0)
+        let lease_size = self.size.max(cost.get().saturating_mul(2)).min(config.part_of(left));
+        (lease_size > cost.get())
+            .then(|| lease_size.saturating_sub(self.unused))
+            .filter(|units| *units > 0)
     }
 
     /// Returns the number of store answers received so far.
     pub(super) fn replies(&self) -> ReplyCount {
-        self.heard
+        self.replies
     }
 
-    /// Updates the usage from the store's answer to a call. `asked` is the number of store answers
+    /// Updates the usage from the store's answer to a call. `sent_at` is the number of store answers
     /// that had arrived when the call was sent.
     ///
     /// Answers to concurrent calls arrive in any order, so the last answer may be out of date. In
     /// that case, the usage is at least the certainly [counted](Self::counted) units.
-    fn observe_reply(&mut self, used: u64, asked: Option<ReplyCount>) {
-        let is_last = asked == Some(self.heard);
-        self.heard.0 = self.heard.0.wrapping_add(1);
+    fn observe_reply(&mut self, used: u64, sent_at: Option<ReplyCount>) {
+        let is_last = sent_at == Some(self.replies);
+        self.replies.0 = self.replies.0.wrapping_add(1);
         self.used = if is_last { used } else { used.max(self.counted()) };
     }
 
@@ -250,25 +252,25 @@ impl LeaseEntry {
         units: u64,
         reading: &Reading,
         now: Timestamp,
-        asked: ReplyCount,
+        sent_at: ReplyCount,
     ) -> (LeaseOutcome, bool) {
         let is_here = reading.position == self.position;
-        let is_taken = reading.admission == Admission::Now;
+        let is_charged = reading.admission == Admission::Now;
         if !is_here || reading.reserved > 0 {
             self.close();
         }
-        if is_here && is_taken {
+        if is_here && is_charged {
             self.unused = self.unused.saturating_add(units);
         }
         if is_here {
-            self.observe_reply(reading.used, Some(asked));
+            self.observe_reply(reading.used, Some(sent_at));
         }
-        if !is_here || !is_taken {
-            return (LeaseOutcome::Refused, is_taken);
+        if !is_here || !is_charged {
+            return (LeaseOutcome::Refused, is_charged);
         }
-        self.taken_at = Some(now);
+        self.acquired_at = Some(now);
         self.seen = self.seen.max(now);
-        (LeaseOutcome::Taken, false)
+        (LeaseOutcome::Acquired, false)
     }
 
     /// Processes the store's answer to an operation that is not read-only. `admitted` is the cost
@@ -279,7 +281,7 @@ impl LeaseEntry {
         reading: &Reading,
         admitted: Cost,
         now: Timestamp,
-        asked: Option<ReplyCount>,
+        sent_at: Option<ReplyCount>,
     ) {
         let is_older = reading.position.0 < self.position.0 && self.span.includes(now);
         if reading.found == StoredState::Discarded || reading.reserved > 0 {
@@ -306,7 +308,7 @@ impl LeaseEntry {
         {
             self.own = self.own.saturating_sub(reading.refunded);
         }
-        self.observe_reply(reading.used, asked);
+        self.observe_reply(reading.used, sent_at);
         self.seen = self.seen.max(now);
     }
 
@@ -318,7 +320,7 @@ impl LeaseEntry {
             self.former = (self.position, self.unused);
         }
         (self.unused, self.own) = (0, 0);
-        self.taken_at = None;
+        self.acquired_at = None;
     }
 
     /// Returns the reading of a peek without this node's unused units, or `None` if the status
@@ -326,7 +328,7 @@ impl LeaseEntry {
     pub(super) fn corrected(
         &self,
         reading: &Reading,
-        asked: Option<ReplyCount>,
+        sent_at: Option<ReplyCount>,
     ) -> Option<Reading> {
         if self.unused == 0 {
             return Some(*reading);
@@ -334,7 +336,7 @@ impl LeaseEntry {
         let is_here = reading.position == self.position
             && reading.admission == Admission::Now
             && self.own > 0;
-        let is_known = is_here && (asked == Some(self.heard) || reading.used >= self.counted());
+        let is_known = is_here && (sent_at == Some(self.replies) || reading.used >= self.counted());
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 
@@ -342,7 +344,7 @@ impl LeaseEntry {
     /// window or block no longer counts at `now`.
     pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
         let counts = now < refundable_until(&self.account.limit, self.position);
-        if counts { self.give(self.unused) } else { None }
+        if counts { self.release_units(self.unused) } else { None }
     }
 
     /// Returns a refund of unused units. Units that are unused at the previous position are
@@ -361,7 +363,7 @@ impl LeaseEntry {
         if units > 0 {
             self.size = (self.size / 2).max(1);
         }
-        self.give(units)
+        self.release_units(units)
     }
 
     /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has no units to
@@ -371,7 +373,7 @@ impl LeaseEntry {
         self.quiet >= IDLE_SWEEPS && is_empty && self.turn.is_none()
     }
 
-    fn give(&mut self, units: u64) -> Option<Operation> {
+    fn release_units(&mut self, units: u64) -> Option<Operation> {
         if units == 0 {
             return None;
         }

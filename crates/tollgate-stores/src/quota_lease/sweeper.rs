@@ -62,18 +62,18 @@ impl<S: Store + 'static> Shared<S> {
 async fn sweep<S: Store + 'static>(leases: Weak<Shared<S>>) {
     let mut ticks = interval(SWEEP_PERIOD);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut heard = (Timestamp::EPOCH, Instant::now());
+    let mut latest_seen = (Timestamp::EPOCH, Instant::now());
     loop {
         ticks.tick().await;
         let Some(shared) = leases.upgrade() else { return };
         // This task cannot read the clock that gave the times of the charges, which may be another
         // machine's clock.
         let latest = shared.table.latest();
-        if latest > heard.0 {
-            heard = (latest, Instant::now());
+        if latest > latest_seen.0 {
+            latest_seen = (latest, Instant::now());
         }
-        let since = u64::try_from(heard.1.elapsed().as_millis()).unwrap_or(u64::MAX);
-        shared.sweep(heard.0.after(Millis::new(since))).await;
+        let since = u64::try_from(latest_seen.1.elapsed().as_millis()).unwrap_or(u64::MAX);
+        shared.sweep(latest_seen.0.after(Millis::new(since))).await;
     }
 }
 

@@ -55,12 +55,12 @@ pub(super) enum LeaseStep {
     /// Wait for another caller that is taking a lease.
     Wait(LeaseReceiver),
     /// Take a lease of `units` and report the result to all waiting callers.
-    Take {
+    Acquire {
         account: Arc<LeaseSubject>,
         units: u64,
-        asked: ReplyCount,
-        tell: watch::Sender<Option<LeaseOutcome>>,
-        hear: LeaseReceiver,
+        sent_at: ReplyCount,
+        sender: watch::Sender<Option<LeaseOutcome>>,
+        receiver: LeaseReceiver,
     },
 }
 
@@ -96,12 +96,12 @@ impl Table {
 
     /// Undoes a local charge at `position`, and returns the status without the charge. Returns
     /// `None` if nothing could be undone.
-    pub(super) fn undo_take(
+    pub(super) fn undo_charge(
         &self,
         charge: &Charge<'_>,
         position: ChargePosition,
     ) -> Option<Reading> {
-        self.on(charge, |entry| entry.undo_take(charge.operation.cost(), position))?
+        self.on(charge, |entry| entry.undo_charge(charge.operation.cost(), position))?
     }
 
     /// Returns the action of the caller before `charge` at `now`. Only one caller at a time takes a
@@ -117,10 +117,10 @@ impl Table {
             let Some(units) = entry.wanted(cost, now, &self.config) else {
                 return LeaseStep::Nothing;
             };
-            let (tell, hear) = watch::channel(None);
-            entry.turn = Some(hear.clone());
-            let (account, asked) = (Arc::clone(&entry.account), entry.replies());
-            LeaseStep::Take { account, units, asked, tell, hear }
+            let (sender, receiver) = watch::channel(None);
+            entry.turn = Some(receiver.clone());
+            let (account, sent_at) = (Arc::clone(&entry.account), entry.replies());
+            LeaseStep::Acquire { account, units, sent_at, sender, receiver }
         });
         begun.unwrap_or(LeaseStep::Nothing)
     }
@@ -134,7 +134,7 @@ impl Table {
         units: u64,
         answer: Result<Reading, StoreError>,
         now: Timestamp,
-        asked: ReplyCount,
+        sent_at: ReplyCount,
     ) -> (LeaseOutcome, bool) {
         let about = Charge {
             limit: &account.limit,
@@ -147,7 +147,7 @@ impl Table {
             }
             entry.turn = None;
             Some(match &answer {
-                Ok(reading) => entry.finish(units, reading, now, asked),
+                Ok(reading) => entry.finish(units, reading, now, sent_at),
                 Err(error) => (LeaseOutcome::Failed(*error), false),
             })
         });
@@ -161,7 +161,7 @@ impl Table {
         self.on(charge, |entry| entry.replies())
     }
 
-    /// Processes the store's answer to `charge`. `asked` is the number of answers that had arrived
+    /// Processes the store's answer to `charge`. `sent_at` is the number of answers that had arrived
     /// when the charge was sent. `admitted` is the cost that the store charged.
     pub(super) fn learn(
         &self,
@@ -169,10 +169,10 @@ impl Table {
         charge: &Charge<'_>,
         reading: &Reading,
         admitted: Cost,
-        asked: Option<ReplyCount>,
+        sent_at: Option<ReplyCount>,
     ) {
         let learn =
-            |entry: &mut LeaseEntry| entry.learn(charge.operation, reading, admitted, now, asked);
+            |entry: &mut LeaseEntry| entry.learn(charge.operation, reading, admitted, now, sent_at);
         let known = self.on(charge, learn);
         let is_charged = admitted.get() > 0 && reading.admission == Admission::Now;
         let is_plain = reading.reserved == 0 && reading.found != StoredState::Discarded;
@@ -209,9 +209,9 @@ impl Table {
         &self,
         charge: &Charge<'_>,
         reading: &Reading,
-        asked: Option<ReplyCount>,
+        sent_at: Option<ReplyCount>,
     ) -> Option<Reading> {
-        self.on(charge, |entry| entry.corrected(reading, asked)).unwrap_or(Some(*reading))
+        self.on(charge, |entry| entry.corrected(reading, sent_at)).unwrap_or(Some(*reading))
     }
 
     /// Returns a refund of all unused units of the limit and subject of `charge`, or `None` if

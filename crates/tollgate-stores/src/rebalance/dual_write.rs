@@ -25,41 +25,42 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         charges: &[Charge<'_>],
         moving: &[usize],
     ) -> Result<Readings, StoreError> {
-        let told: Vec<_> = moving.iter().map(|place| charges[*place]).collect();
+        let moved: Vec<_> = moving.iter().map(|index| charges[*index]).collect();
         let owners = (self.before(), &self.after);
-        self.transfer.transfer(now, Phase::DualWrite as u64, owners, &told).await;
-        let changes = told.iter().any(|charge| !charge.operation.is_read_only());
-        let divergence = Divergence { rebalance: self, charges: if changes { &told } else { &[] } };
-        let takes = charges.iter().any(|charge| charge.operation.as_charge().is_some());
-        let (mut readings, followed) = if changes && !takes {
+        self.transfer.transfer(now, Phase::DualWrite as u64, owners, &moved).await;
+        let changes = moved.iter().any(|charge| !charge.operation.is_read_only());
+        let divergence =
+            Divergence { rebalance: self, charges: if changes { &moved } else { &[] } };
+        let has_charges = charges.iter().any(|charge| charge.operation.as_charge().is_some());
+        let (mut readings, followed) = if changes && !has_charges {
             // None of these operations can be refused. The old owner may refund without an answer,
             // so the new owner is always called: a later join would not lower the new owner's
             // usage.
             let led = self.before().apply(now, charges);
-            let (led, followed) = join_pair(led, self.after.apply(now, &told)).await;
+            let (led, followed) = join_pair(led, self.after.apply(now, &moved)).await;
             (led?, followed)
         } else {
             let mut readings = self.before().apply(now, charges).await?;
             if !changes || is_refused(charges, &readings) {
                 divergence.ends();
-                self.peek_both(now, &told, moving, &mut readings).await;
+                self.peek_both(now, &moved, moving, &mut readings).await;
                 return Ok(readings);
             }
-            (readings, self.after.apply(now, &told).await)
+            (readings, self.after.apply(now, &moved).await)
         };
         let followed = match followed {
             Ok(followed) => followed,
             // The reset fails, because the next join would restore the usage from the new owner's
             // cells.
-            Err(reason) if told.iter().any(|charge| charge.operation == Operation::Reset) => {
+            Err(reason) if moved.iter().any(|charge| charge.operation == Operation::Reset) => {
                 return Err(reason);
             }
             Err(_) => return Ok(readings),
         };
-        let made_one = if is_refused(&told, &followed) {
+        let reconciled = if is_refused(&moved, &followed) {
             let refunded = self.refund_unmatched(now, charges, moving, &mut readings).await;
-            for ((place, charge), follows) in moving.iter().zip(&told).zip(followed.iter()) {
-                let led = &mut readings[*place];
+            for ((index, charge), follows) in moving.iter().zip(&moved).zip(followed.iter()) {
+                let led = &mut readings[*index];
                 // The new owner may lack charges from nodes that use only the old map.
                 if follows.admission != Admission::Now || !counted_more(charge, led, follows) {
                     *led = *follows;
@@ -67,12 +68,12 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
             }
             refunded
         } else {
-            let (more_at_old, more_at_new) = surplus(&told, moving, &readings, &followed);
-            let apart = merge_readings(now, &told, moving, &followed, &mut readings);
-            let made_even = self.refund_surplus(now, &more_at_old, &more_at_new).await;
-            made_even.and(self.reconcile(now, &apart).await)
+            let (more_at_old, more_at_new) = surplus(&moved, moving, &readings, &followed);
+            let apart = merge_readings(now, &moved, moving, &followed, &mut readings);
+            let evened = self.refund_surplus(now, &more_at_old, &more_at_new).await;
+            evened.and(self.reconcile(now, &apart).await)
         };
-        if made_one.is_ok() {
+        if reconciled.is_ok() {
             divergence.ends();
         }
         Ok(readings)
@@ -83,17 +84,17 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     async fn peek_both(
         &self,
         now: Timestamp,
-        told: &[Charge<'_>],
+        moved: &[Charge<'_>],
         moving: &[usize],
         readings: &mut Readings,
     ) {
-        let looks: Vec<_> = told.iter().map(look_of).collect();
-        if looks.iter().any(|charge| !charge.operation.is_read_only()) {
+        let peeks: Vec<_> = moved.iter().map(peek_of).collect();
+        if peeks.iter().any(|charge| !charge.operation.is_read_only()) {
             return;
         }
-        let Ok(seen) = self.after.apply(now, &looks).await else { return };
-        for ((place, charge), seen) in moving.iter().zip(told).zip(seen.iter()) {
-            let led = &mut readings[*place];
+        let Ok(seen) = self.after.apply(now, &peeks).await else { return };
+        for ((index, charge), seen) in moving.iter().zip(moved).zip(seen.iter()) {
+            let led = &mut readings[*index];
             if counted_more(charge, seen, led) {
                 *led = *seen;
             }
@@ -127,7 +128,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
             join_pair(self.before().cells(now, places), self.after.cells(now, places)).await;
         let held = |cells: Vec<Option<Cell>>| -> Vec<_> {
             let held = places.iter().zip(cells);
-            held.filter_map(|(place, cell)| Some((*place, cell?))).collect()
+            held.filter_map(|(index, cell)| Some((*index, cell?))).collect()
         };
         let (led, followed) = (held(led?), held(followed?));
         let (before, after) =
@@ -144,18 +145,18 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         readings: &mut Readings,
     ) -> Result<(), StoreError> {
         let (mut refunds, mut places) = (Vec::new(), Vec::new());
-        for (place, charge) in charges.iter().enumerate() {
-            let owner = if moving.contains(&place) { Owner::Moved } else { Owner::Same };
-            if let Some(operation) = undo_of(charge, &readings[place], owner) {
+        for (index, charge) in charges.iter().enumerate() {
+            let owner = if moving.contains(&index) { Owner::Moved } else { Owner::Same };
+            if let Some(operation) = undo_of(charge, &readings[index], owner) {
                 refunds.push(Charge { operation, ..*charge });
-                places.push(place);
+                places.push(index);
             }
         }
         let refunded = self.before().apply(now, &refunds).await?;
-        for (place, after) in places.into_iter().zip(refunded.iter()) {
+        for (index, after) in places.into_iter().zip(refunded.iter()) {
             // The returned status is the status after the refund. The charge would fit this status
             // again.
-            let taken = &mut readings[place];
+            let taken = &mut readings[index];
             *taken = Reading {
                 used: after.used,
                 full_reset_at: after.full_reset_at,
@@ -222,14 +223,14 @@ fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Opera
 /// reservation may charge units at one owner for which the other owner, with more usage, has no
 /// room. The refunds return these units.
 fn surplus<'a>(
-    told: &[Charge<'a>],
+    moved: &[Charge<'a>],
     moving: &[usize],
     readings: &Readings,
     followed: &Readings,
 ) -> (Vec<Charge<'a>>, Vec<Charge<'a>>) {
     let (mut at_old, mut at_new) = (Vec::new(), Vec::new());
-    for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
-        let led = &readings[*place];
+    for ((index, charge), follows) in moving.iter().zip(moved).zip(followed.iter()) {
+        let led = &readings[*index];
         let Operation::Settle { id, .. } = charge.operation else { continue };
         if led.admission != Admission::Now
             || follows.admission != Admission::Now
@@ -253,15 +254,15 @@ fn surplus<'a>(
 /// owners opened different windows.
 fn merge_readings<'a>(
     now: Timestamp,
-    told: &[Charge<'a>],
+    moved: &[Charge<'a>],
     moving: &[usize],
     followed: &Readings,
     readings: &mut Readings,
 ) -> Vec<CellKey<'a>> {
     let mut apart = Vec::new();
-    for ((place, charge), follows) in moving.iter().zip(told).zip(followed.iter()) {
-        let led = readings[*place];
-        readings[*place] = match common_window(charge, &led, follows) {
+    for ((index, charge), follows) in moving.iter().zip(moved).zip(followed.iter()) {
+        let led = readings[*index];
+        readings[*index] = match common_window(charge, &led, follows) {
             Some(window) => {
                 let reserved = led.reserved.max(follows.reserved);
                 let reading = Reading { reserved, ..reading_of(charge, &window, now) };
@@ -326,15 +327,15 @@ fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
 /// Returns whether `charge` settles, extends or renews a reservation or permit that only the owner
 /// with the reading `one` had. `other` is the reading of the other owner.
 fn holds_alone(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
-    let asks_for_hold = matches!(
+    let is_reservation = matches!(
         charge.operation,
         Operation::Settle { .. } | Operation::Extend { .. } | Operation::Renew { .. }
     );
-    asks_for_hold && one.admission == Admission::Now && other.admission != Admission::Now
+    is_reservation && one.admission == Admission::Now && other.admission != Admission::Now
 }
 
 /// Returns a peek with the limit, the subject and the cost of `charge`.
-fn look_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
+fn peek_of<'a>(charge: &Charge<'a>) -> Charge<'a> {
     match charge.operation {
         Operation::Charge { cost, .. } | Operation::Reserve { cost, .. } => {
             Charge { operation: Operation::Peek { cost }, ..*charge }
@@ -351,9 +352,9 @@ fn reading_of(charge: &Charge<'_>, cell: &Cell, now: Timestamp) -> Reading {
 
 /// Returns whether one of `charges` was refused.
 fn is_refused(charges: &[Charge<'_>], readings: &Readings) -> bool {
-    let takes = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
+    let has_charges = |charge: &Charge<'_>| charge.operation.as_charge().is_some();
     charges
         .iter()
         .zip(readings.iter())
-        .any(|(charge, it)| takes(charge) && it.admission != Admission::Now)
+        .any(|(charge, it)| has_charges(charge) && it.admission != Admission::Now)
 }

@@ -32,9 +32,9 @@ pub struct Heartbeat {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeartbeatCounts {
     /// The number of nodes that use this node's map. This node is included.
-    pub alike: u64,
+    pub own_map: u64,
     /// The number of nodes that use the map `other`, an argument of [`Heartbeat::beat`].
-    pub asked: u64,
+    pub other_map: u64,
     /// The number of nodes that use any map.
     pub all: u64,
 }
@@ -65,11 +65,11 @@ impl Heartbeat {
         own: MapVersion,
         other: MapVersion,
     ) -> Result<HeartbeatCounts, StoreError> {
-        let take = Operation::Charge { cost: Cost::ONE, id: self.node };
+        let charge = Operation::Charge { cost: Cost::ONE, id: self.node };
         // The operation is not a peek, because a replica could answer a peek without the heartbeats
         // that are already counted in `all`.
-        let asked_about = match own == other {
-            true => take,
+        let other_operation = match own == other {
+            true => charge,
             false => Operation::Refund {
                 cost: Cost::ONE,
                 position: ChargePosition::default(),
@@ -86,11 +86,11 @@ impl Heartbeat {
                 shard.apply(now, &[Charge { limit: &self.limit, subject, operation }]).await?;
             Ok::<_, StoreError>(readings.first().map_or(0, |reading| reading.used))
         };
-        count(&own, take).await?;
-        let all = count(&any, take).await?;
-        let alike = count(&own, take).await?;
-        let asked = count(&other, asked_about).await?;
-        Ok(HeartbeatCounts { alike, asked, all })
+        count(&own, charge).await?;
+        let all = count(&any, charge).await?;
+        let own_map = count(&own, charge).await?;
+        let other_map = count(&other, other_operation).await?;
+        Ok(HeartbeatCounts { own_map, other_map, all })
     }
 
     fn subject(&self, map: &str) -> Subject {

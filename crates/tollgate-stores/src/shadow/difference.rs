@@ -95,7 +95,7 @@ impl From<&Reading> for ComparedAnswer {
 
 impl ComparedAnswer {
     fn kind_of_difference(self, other: Self) -> Option<DifferenceKind> {
-        let is_admitted = |told: Self| told.admission == Admission::Now;
+        let is_admitted = |answer: Self| answer.admission == Admission::Now;
         if is_admitted(self) != is_admitted(other) {
             Some(DifferenceKind::Decision)
         } else if self.used != other.used {

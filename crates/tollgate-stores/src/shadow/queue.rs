@@ -25,21 +25,21 @@ pub(super) struct ShadowCall {
 
 /// Sends the received calls to `shadow` and compares the answers, until the queue is closed.
 pub(super) async fn run<S: Store>(
-    mut heard: mpsc::Receiver<ShadowCall>,
+    mut receiver: mpsc::Receiver<ShadowCall>,
     shadow: Arc<S>,
     comparison: Arc<Comparison>,
 ) {
-    let mut marks = ShadowPositions::default();
-    while let Some(call) = heard.recv().await {
+    let mut positions = ShadowPositions::default();
+    while let Some(call) = receiver.recv().await {
         let charges: Vec<_> =
-            call.charges.iter().filter_map(|charge| marks.own(charge.as_charge())).collect();
+            call.charges.iter().filter_map(|charge| positions.own(charge.as_charge())).collect();
         if charges.len() < call.charges.len() {
             comparison.uncomparable();
             continue;
         }
         match shadow.apply(call.now, &charges).await {
             Ok(readings) if is_its_own(&readings) => {
-                marks.learn(&charges, &readings);
+                positions.learn(&charges, &readings);
                 comparison.compare(call.now, &charges, &call.readings, &readings);
             }
             Ok(_) | Err(_) => comparison.unanswered(),

@@ -14,8 +14,8 @@ use tollgate_stores::{Atomic, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, WINDOW, ask, at_once, calendar, calls, charge, fixed, in_flight, key, of_every_kind,
-    refund, replay, take, told, until, user,
+    NOW, WINDOW, apply_one, at_once, calendar, calls, charge, comparable, fixed, in_flight, key,
+    of_every_kind, refund, replay, take, until, user,
 };
 
 pub(crate) fn sharded<S>(stores: impl IntoIterator<Item = S>) -> Sharded<S> {
@@ -49,7 +49,7 @@ proptest! {
         replay(&trace, &limits, |now, charges| {
             let spread = at_once(sharded.apply(now, charges)).unwrap();
             let whole = single.apply_now(now, charges).unwrap();
-            prop_assert_eq!(told(&spread), told(&whole));
+            prop_assert_eq!(comparable(&spread), comparable(&whole));
             Ok(())
         })?;
         prop_assert_eq!(sharded.unrefunded(), 0);
@@ -77,14 +77,14 @@ proptest! {
                 }
                 // The failing shard received no call. A peek consumes the fault that is still set.
                 let whole = single.apply_now(now, charges).unwrap();
-                prop_assert_eq!(told(&answer.unwrap()), told(&whole));
+                prop_assert_eq!(comparable(&answer.unwrap()), comparable(&whole));
                 let peek = [charge(&limits[0], charges[0].subject, take(0, 0))];
                 let _ = at_once(failing.apply(now, &peek));
                 return Ok(());
             }
             let spread = at_once(sharded.apply(now, charges)).unwrap();
             let whole = single.apply_now(now, charges).unwrap();
-            prop_assert_eq!(told(&spread), told(&whole));
+            prop_assert_eq!(comparable(&spread), comparable(&whole));
             Ok(())
         })?;
         prop_assert_eq!(sharded.unrefunded(), 0);
@@ -109,7 +109,7 @@ fn a_refused_call_is_refunded_and_counted_once_where_refusals_count() {
     let [one, two] = users.map(user);
     let (free, flight, full) = (fixed("free", 5), in_flight("flight", 2), fixed("full", 1));
     let hammered = fixed("hammered", 9).with_refusals(Refusals::Counted).unwrap();
-    assert!(at_once(ask(&store, NOW, &full, &two, take(1, 1))).is_ok());
+    assert!(at_once(apply_one(&store, NOW, &full, &two, take(1, 1))).is_ok());
     let charges = [
         charge(&free, &one, take(3, 2)),
         charge(&full, &two, take(1, 2)),
@@ -145,7 +145,7 @@ fn a_call_without_an_answer_counts_nothing_even_where_refusals_count() {
     store.partitions().shards()[1].store.next([Trouble::Lost(StoreError::Unavailable)]);
     assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::Unavailable);
     for limit in [&free, &hammered] {
-        let reading = at_once(ask(&store, NOW, limit, &one, take(0, 2))).unwrap();
+        let reading = at_once(apply_one(&store, NOW, limit, &one, take(0, 2))).unwrap();
         assert_eq!(reading.used, 0, "{}", limit.name());
     }
 }
@@ -155,7 +155,7 @@ fn what_cannot_be_refunded_is_counted_and_shown() {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
     let (free, full) = (fixed("free", 5), fixed("full", 1));
-    assert!(at_once(ask(&store, NOW, &full, &two, take(1, 1))).is_ok());
+    assert!(at_once(apply_one(&store, NOW, &full, &two, take(1, 1))).is_ok());
     let first = &store.partitions().shards()[0].store;
     first.next([Trouble::None, Trouble::Lost(StoreError::Unavailable)]);
     let charges = [charge(&free, &one, take(3, 2)), charge(&full, &two, take(1, 2))];
@@ -170,7 +170,7 @@ fn refunds_and_renewals_stand_each_for_itself() {
     let (store, users) = two_faulty();
     let [one, two] = users.map(user);
     let (core, flight) = (calendar("core", 5), in_flight("flight", 5));
-    let taken = at_once(ask(&store, NOW, &core, &one, take(3, 1))).unwrap();
+    let taken = at_once(apply_one(&store, NOW, &core, &one, take(3, 1))).unwrap();
     let charges = [
         charge(&core, &one, refund(3, 1, taken.position)),
         charge(&flight, &two, Operation::Renew { id: ChargeId(1) }),
@@ -205,11 +205,11 @@ async fn parallel_callers_never_pass_a_limit_and_leave_nothing_held() {
         }
     }
     let later = NOW.after(Millis::new(1));
-    let wide_used = ask(&*store, later, &wide, &user(0), take(0, 0)).await.unwrap().used;
+    let wide_used = apply_one(&*store, later, &wide, &user(0), take(0, 0)).await.unwrap().used;
     assert_eq!(wide_used, admitted.iter().sum::<u64>());
     assert!(wide_used <= 120);
     for (other, admitted) in (1..).zip(admitted) {
-        let used = ask(&*store, later, &narrow, &user(other), take(0, 0)).await.unwrap().used;
+        let used = apply_one(&*store, later, &narrow, &user(other), take(0, 0)).await.unwrap().used;
         assert_eq!(used, 2 * admitted);
     }
     assert_eq!(store.unrefunded(), 0);
@@ -220,7 +220,7 @@ async fn others_see_no_more_held_than_the_bound_and_then_nothing() {
     let (store, users) = two_faulty();
     let store = Arc::new(store);
     let (free, full) = (fixed("free", 50), fixed("full", 1));
-    ask(&*store, NOW, &full, &user(users[1]), take(1, 0)).await.unwrap();
+    apply_one(&*store, NOW, &full, &user(users[1]), take(1, 0)).await.unwrap();
     let gate = Arc::new(Semaphore::new(0));
     store.partitions().shards()[1].store.usually(Trouble::Held(gate.clone()));
     let mut callers = Vec::new();
@@ -233,8 +233,9 @@ async fn others_see_no_more_held_than_the_bound_and_then_nothing() {
         }));
     }
     until(|| store.partitions().shards()[1].store.calls() == 6).await;
-    let used =
-        || async { ask(&*store, NOW, &free, &user(users[0]), take(0, 0)).await.unwrap().used };
+    let used = || async {
+        apply_one(&*store, NOW, &free, &user(users[0]), take(0, 0)).await.unwrap().used
+    };
     assert_eq!(used().await, max_held_units(5, Cost::new(3).unwrap()));
     gate.add_permits(5);
     for caller in callers {

@@ -10,7 +10,7 @@ use tollgate_stores::atomic::MAX_SPANNING_CALLS;
 
 use crate::atomic::two_faulty;
 use crate::faulty::Trouble;
-use crate::setup::{NOW, ask, at_once, charge, fixed, take, until, user};
+use crate::setup::{NOW, apply_one, at_once, charge, fixed, take, until, user};
 
 /// Cancels a caller while the second shard, with a quota of `quota` units, is slow. Asserts that
 /// both shards have charged `units` of the call at the end.
@@ -23,7 +23,8 @@ async fn leaves(quota: u64, units: u64) {
     let charges = [charge(&wide, &one, take(2, 1)), charge(&narrow, &two, take(2, 1))];
     let impatient = Deadline::new(&store).with_budget(Duration::from_millis(5));
     assert_eq!(impatient.apply(NOW, &charges).await.unwrap_err(), StoreError::TimedOut);
-    let used = |limit, subject| at_once(ask(&store, NOW, limit, subject, take(0, 0))).unwrap().used;
+    let used =
+        |limit, subject| at_once(apply_one(&store, NOW, limit, subject, take(0, 0))).unwrap().used;
     assert_eq!(used(&wide, &one), 2, "held while the other shard is awaited");
     assert_eq!(used(&narrow, &two), 0);
     gate.add_permits(1);

@@ -87,8 +87,8 @@ impl History {
         }
         let receipt = self.receipts.swap_remove(which % self.receipts.len());
         let subject = user(receipt.number);
-        let asked = refund(receipt.cost, receipt.id, receipt.position);
-        let charges = [charge(&receipt.limit, &subject, asked)];
+        let operation = refund(receipt.cost, receipt.id, receipt.position);
+        let charges = [charge(&receipt.limit, &subject, operation)];
         let refunded = match at_once(store.apply(now, &charges)) {
             Ok(readings) => readings[0].refunded,
             // The result is unknown. If the refund was executed, other requests may have used the

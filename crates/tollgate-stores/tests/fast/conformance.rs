@@ -13,7 +13,7 @@ use tollgate_stores::{Atomic, Deadline, Fallback, LocalShare, Shard, Sharded};
 use crate::atomic::{over, sharded};
 use crate::setup::key;
 
-fn alone() -> LocalShare<Memory> {
+fn local_share() -> LocalShare<Memory> {
     LocalShare::new(Memory::default(), NonZeroU32::MIN)
 }
 
@@ -29,18 +29,18 @@ async fn one_shard_is_a_store() {
 
 #[tokio::test]
 async fn several_shards_are_a_store() {
-    let sharded = sharded([(); 3].map(|()| Memory::default())).with_routing(Routing::Whole);
+    let sharded = sharded([(); 3].map(|()| Memory::default())).with_routing(Routing::Subject);
     check(&Atomic::new(sharded), "several").await;
 }
 
 #[tokio::test]
 async fn a_store_with_a_stand_in_is_a_store() {
-    check(&Fallback::new(Memory::default(), alone()), "fallback").await;
+    check(&Fallback::new(Memory::default(), local_share()), "fallback").await;
 }
 
 #[tokio::test]
 async fn the_stand_in_of_a_single_node_is_a_store() {
-    check(&alone(), "alone").await;
+    check(&local_share(), "alone").await;
 }
 
 #[tokio::test]
@@ -56,7 +56,10 @@ async fn a_whole_topology_is_a_store() {
     let shard = Shard {
         name: "only".into(),
         weight: 1,
-        store: Fallback::new(Deadline::new(Memory::default()), FallbackChoice::Local(alone())),
+        store: Fallback::new(
+            Deadline::new(Memory::default()),
+            FallbackChoice::Local(local_share()),
+        ),
     };
     let shards = Atomic::new(Sharded::new(key(), [shard]).unwrap());
     let store = DenyCache::new(Deadline::new(shards))

@@ -14,8 +14,8 @@ use tollgate_stores::{Fallback, LocalShare};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, WINDOW, ask, at_once, calls, charge, fixed, in_flight, of_every_kind, refund, replay,
-    take, told, user,
+    NOW, WINDOW, apply_one, at_once, calls, charge, comparable, fixed, in_flight, of_every_kind,
+    refund, replay, take, user,
 };
 
 proptest! {
@@ -30,7 +30,7 @@ proptest! {
         replay(&trace, &limits, |now, charges| {
             let answer = at_once(remembering.apply(now, charges)).unwrap();
             let exact = twin.apply_now(now, charges).unwrap();
-            prop_assert_eq!(told(&answer), told(&exact));
+            prop_assert_eq!(comparable(&answer), comparable(&exact));
             Ok(())
         })?;
     }
@@ -78,16 +78,16 @@ fn a_client_at_its_limit_costs_the_store_one_call_a_second() {
     let again = heard_at.after(MAX_DENY_TTL);
     for (now, calls) in [(Timestamp::from_millis(again.as_millis() - 1), 4), (again, 5), (again, 5)]
     {
-        at_once(ask(&store, now, &limit, &subject, take(1, 0))).unwrap();
+        at_once(apply_one(&store, now, &limit, &subject, take(1, 0))).unwrap();
         assert_eq!(store.store().calls(), calls, "at {now:?}");
     }
     let last = Timestamp::from_millis(ends.as_millis() - 1);
     assert_ne!(
-        at_once(ask(&store, last, &limit, &subject, take(1, 0))).unwrap().admission,
+        at_once(apply_one(&store, last, &limit, &subject, take(1, 0))).unwrap().admission,
         Admission::Now
     );
     assert_eq!(
-        at_once(ask(&store, ends, &limit, &subject, take(1, 0))).unwrap().admission,
+        at_once(apply_one(&store, ends, &limit, &subject, take(1, 0))).unwrap().admission,
         Admission::Now
     );
     assert_eq!(store.store().calls(), 7, "each more than a second after the one before");
@@ -98,21 +98,21 @@ fn a_refund_elsewhere_is_noticed_in_time() {
     let shared = Arc::new(Memory::default());
     let here = DenyCache::new(Arc::clone(&shared));
     let (limit, subject) = (fixed("core", 1), user(1));
-    let taken = at_once(ask(&here, NOW, &limit, &subject, take(1, 1))).unwrap();
+    let taken = at_once(apply_one(&here, NOW, &limit, &subject, take(1, 1))).unwrap();
     assert_ne!(
-        at_once(ask(&here, NOW, &limit, &subject, take(1, 2))).unwrap().admission,
+        at_once(apply_one(&here, NOW, &limit, &subject, take(1, 2))).unwrap().admission,
         Admission::Now
     );
-    at_once(ask(&shared, NOW, &limit, &subject, refund(1, 1, taken.position))).unwrap();
+    at_once(apply_one(&shared, NOW, &limit, &subject, refund(1, 1, taken.position))).unwrap();
     let late = here.max_stale_refusal(&limit);
     let before = NOW.after(Millis::new(late.get() - 1));
     assert_ne!(
-        at_once(ask(&here, before, &limit, &subject, take(1, 3))).unwrap().admission,
+        at_once(apply_one(&here, before, &limit, &subject, take(1, 3))).unwrap().admission,
         Admission::Now
     );
     let in_time = NOW.after(late);
     assert_eq!(
-        at_once(ask(&here, in_time, &limit, &subject, take(1, 4))).unwrap().admission,
+        at_once(apply_one(&here, in_time, &limit, &subject, take(1, 4))).unwrap().admission,
         Admission::Now
     );
 }
@@ -123,21 +123,21 @@ fn what_was_forgotten_elsewhere_is_noticed_within_a_second() {
     let here = DenyCache::new(Arc::clone(&shared)).with_ttl(DenyCacheTtl::UntilReset);
     let (limit, subject) = (fixed("core", 1), user(1));
     for id in 1..=2 {
-        at_once(ask(&here, NOW, &limit, &subject, take(1, id))).unwrap();
+        at_once(apply_one(&here, NOW, &limit, &subject, take(1, id))).unwrap();
     }
-    at_once(ask(&shared, NOW, &limit, &subject, Operation::Reset)).unwrap();
+    at_once(apply_one(&shared, NOW, &limit, &subject, Operation::Reset)).unwrap();
     assert_ne!(
-        at_once(ask(&here, NOW, &limit, &subject, take(1, 3))).unwrap().admission,
+        at_once(apply_one(&here, NOW, &limit, &subject, take(1, 3))).unwrap().admission,
         Admission::Now
     );
     let in_time = NOW.after(MAX_DENY_TTL);
     assert_eq!(
-        at_once(ask(&here, in_time, &limit, &subject, take(1, 4))).unwrap().admission,
+        at_once(apply_one(&here, in_time, &limit, &subject, take(1, 4))).unwrap().admission,
         Admission::Now
     );
-    at_once(ask(&here, in_time, &limit, &subject, take(1, 5))).unwrap();
-    at_once(ask(&here, in_time, &limit, &subject, Operation::Reset)).unwrap();
-    let at_once_here = at_once(ask(&here, in_time, &limit, &subject, take(1, 6))).unwrap();
+    at_once(apply_one(&here, in_time, &limit, &subject, take(1, 5))).unwrap();
+    at_once(apply_one(&here, in_time, &limit, &subject, Operation::Reset)).unwrap();
+    let at_once_here = at_once(apply_one(&here, in_time, &limit, &subject, take(1, 6))).unwrap();
     assert_eq!(at_once_here.admission, Admission::Now, "what passes here is noticed at once");
 }
 
@@ -146,7 +146,8 @@ fn a_refund_that_passes_here_is_noticed_at_once() {
     for deny_cache_ttl in [DenyCacheTtl::UntilReset, DenyCacheTtl::AtMost(WINDOW)] {
         let store = DenyCache::new(Memory::default()).with_ttl(deny_cache_ttl);
         let (limit, subject) = (fixed("core", 1), user(1));
-        let call = |asked| at_once(ask(&store, NOW, &limit, &subject, asked)).unwrap();
+        let call =
+            |operation| at_once(apply_one(&store, NOW, &limit, &subject, operation)).unwrap();
         let taken = call(take(1, 1));
         assert_ne!(call(take(1, 2)).admission, Admission::Now);
         assert_ne!(call(take(1, 3)).admission, Admission::Now);
@@ -161,7 +162,7 @@ fn one_line_turns_it_off_for_all_or_for_one_limit() {
     let refuses_twice = |store: &DenyCache<Faulty>, name| {
         let (limit, subject) = (fixed(name, 1), user(1));
         for id in 0..4 {
-            at_once(ask(store, NOW, &limit, &subject, take(1, id))).unwrap();
+            at_once(apply_one(store, NOW, &limit, &subject, take(1, id))).unwrap();
         }
         store.hits()
     };
@@ -182,29 +183,29 @@ fn what_might_be_otherwise_is_asked() {
     let other_quota = fixed("core", 3);
     for limit in [&core, &flight, &hammered] {
         for id in 0..3 {
-            at_once(ask(&store, NOW, limit, &subject, take(1, id))).unwrap();
+            at_once(apply_one(&store, NOW, limit, &subject, take(1, id))).unwrap();
         }
     }
-    let asked = |now, limit, asked| {
+    let decided = |now, limit, operation| {
         let before = store.store().calls();
-        let reading = at_once(ask(&store, now, limit, &subject, asked)).unwrap();
+        let reading = at_once(apply_one(&store, now, limit, &subject, operation)).unwrap();
         assert_eq!(store.store().calls() - before, 1, "{limit:?}");
         reading
     };
-    assert_eq!(asked(NOW, &core, take(0, 9)).used, 2, "a peek");
+    assert_eq!(decided(NOW, &core, take(0, 9)).used, 2, "a peek");
     assert_eq!(
-        asked(NOW, &core, take(3, 9)).admission,
+        decided(NOW, &core, take(3, 9)).admission,
         Admission::Never,
         "more than it can ever hold"
     );
     assert_eq!(
-        asked(NOW, &other_quota, take(1, 9)).admission,
+        decided(NOW, &other_quota, take(1, 9)).admission,
         Admission::Now,
         "a limit that was changed"
     );
-    assert_ne!(asked(NOW, &flight, take(1, 9)).admission, Admission::Now, "what ends any moment");
-    assert_eq!(asked(NOW, &hammered, take(1, 9)).used, 4, "what counts refusals");
-    asked(Timestamp::from_millis(NOW.as_millis() - 1), &core, take(1, 9));
+    assert_ne!(decided(NOW, &flight, take(1, 9)).admission, Admission::Now, "what ends any moment");
+    assert_eq!(decided(NOW, &hammered, take(1, 9)).used, 4, "what counts refusals");
+    decided(Timestamp::from_millis(NOW.as_millis() - 1), &core, take(1, 9));
     let other = user(2);
     let both = [charge(&core, &subject, take(1, 9)), charge(&flight, &other, take(1, 9))];
     let before = store.store().calls();
@@ -223,7 +224,7 @@ fn beside_a_refusal_other_limits_are_shown_for_a_stated_time() {
     let used_of_wide =
         |millis| at_once(store.apply(NOW.after(Millis::new(millis)), &charges)).unwrap()[1].used;
     assert_eq!((used_of_wide(0), used_of_wide(1)), (1, 1));
-    at_once(ask(store.store(), NOW, &wide, &subject, take(5, 2))).unwrap();
+    at_once(apply_one(store.store(), NOW, &wide, &subject, take(5, 2))).unwrap();
     assert_eq!(used_of_wide(beside.get()), 1, "as it was when it was last asked");
     assert_eq!(used_of_wide(beside.get() + 1), 6);
 }
@@ -236,7 +237,7 @@ fn what_a_stand_in_refused_is_not_remembered() {
     let (limit, subject) = (fixed("core", 1), user(1));
     store.store().store().next([(); 2].map(|()| Trouble::Lost(StoreError::TimedOut)));
     let admission =
-        |id| at_once(ask(&store, NOW, &limit, &subject, take(1, id))).unwrap().admission;
+        |id| at_once(apply_one(&store, NOW, &limit, &subject, take(1, id))).unwrap().admission;
     assert_eq!(admission(1), Admission::Now);
     assert_ne!(admission(2), Admission::Now);
     assert_eq!(admission(3), Admission::Now, "the store never heard of the others");
@@ -248,7 +249,7 @@ fn what_is_used_up_refuses_every_cost_and_what_is_not_only_the_same() {
     let (limit, subject) = (fixed("core", 4), user(1));
     let call = |cost, id| {
         let before = store.hits();
-        let reading = at_once(ask(&store, NOW, &limit, &subject, take(cost, id))).unwrap();
+        let reading = at_once(apply_one(&store, NOW, &limit, &subject, take(cost, id))).unwrap();
         (reading.admission == Admission::Now, reading.used, store.hits() - before)
     };
     assert_eq!(call(3, 1), (true, 3, 0));
@@ -265,15 +266,15 @@ fn what_is_used_up_refuses_every_cost_and_what_is_not_only_the_same() {
 fn what_was_to_be_remembered_for_longer_is_asked_again_once_that_is_set_again() {
     let store = DenyCache::new(Faulty::new()).with_ttl(DenyCacheTtl::UntilReset);
     let (limit, subject) = (fixed("core", 3), user(1));
-    let asked = |later: u64, cost| {
+    let decided = |later: u64, cost| {
         let charges = [charge(&limit, &subject, take(cost, later.into()))];
         at_once(store.apply(NOW.after(Millis::new(later)), &charges)).unwrap().source()
     };
-    asked(0, 3);
-    assert_eq!([asked(0, 1), asked(20, 1)], [DecisionSource::Store, DecisionSource::DenyCache]);
+    decided(0, 3);
+    assert_eq!([decided(0, 1), decided(20, 1)], [DecisionSource::Store, DecisionSource::DenyCache]);
     store.set_ttl(DenyCacheTtl::AtMost(Millis::new(5)));
     let expected = [DecisionSource::Store, DecisionSource::DenyCache, DecisionSource::Store];
-    assert_eq!([asked(20, 1), asked(24, 1), asked(25, 1)], expected);
+    assert_eq!([decided(20, 1), decided(24, 1), decided(25, 1)], expected);
     store.set_ttl(DenyCacheTtl::Off);
-    assert_eq!(asked(25, 1), DecisionSource::Store);
+    assert_eq!(decided(25, 1), DecisionSource::Store);
 }

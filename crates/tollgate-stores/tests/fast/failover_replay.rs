@@ -23,7 +23,7 @@ use tollgate_stores::failover_replay::{
 
 use crate::promoted::{Promoted, Servers};
 use crate::setup::{
-    NOW, ask, calls, fixed, in_flight, of_every_kind, refund, replay, take, told, user,
+    NOW, apply_one, calls, comparable, fixed, in_flight, of_every_kind, refund, replay, take, user,
 };
 
 const QUOTA: u64 = 100;
@@ -44,7 +44,7 @@ fn nodes<const N: usize>() -> (Arc<Servers>, [FailoverReplay<Promoted>; N]) {
 }
 
 fn takes(store: &impl Store, limit: &Limit, ids: std::ops::RangeInclusive<u128>) -> Reading {
-    let taken = ids.map(|id| at_once(ask(store, NOW, limit, &user(1), take(1, id))).unwrap());
+    let taken = ids.map(|id| at_once(apply_one(store, NOW, limit, &user(1), take(1, id))).unwrap());
     taken.last().unwrap()
 }
 
@@ -57,8 +57,8 @@ fn what_the_replica_lacks_is_there_before_the_next_charge() {
         assert_eq!(takes(&node, &limit, 11..=17).used, 17);
         servers.promote(Memory::default());
         assert_eq!(takes(&node, &limit, 18..=18).used, 18, "{limit:?}");
-        let repaired = ReplayCounts { repairs: 1, places: 1, units: 7, abandoned: 0 };
-        assert_eq!(node.repaired(), repaired, "{limit:?}");
+        let replayed = ReplayCounts { replays: 1, limits: 1, units: 7, abandoned: 0 };
+        assert_eq!(node.replayed(), replayed, "{limit:?}");
     }
 }
 
@@ -96,7 +96,7 @@ fn nothing_is_joined_that_is_there_and_no_history_is_repaired_twice() {
     servers.promote(Memory::default());
     assert_eq!(takes(&node, &limit, 11..=12).used, 12);
     assert_eq!(node.store().joined.load(Ordering::SeqCst), 0);
-    assert_eq!(node.repaired(), ReplayCounts { repairs: 1, ..ReplayCounts::default() });
+    assert_eq!(node.replayed(), ReplayCounts { replays: 1, ..ReplayCounts::default() });
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn a_refund_that_passed_is_not_undone() {
         servers.cut();
         takes(&node, &limit, 11..=12);
         let give_back = refund(1, 12, last.position);
-        at_once(ask(&node, NOW, &limit, &user(1), give_back)).unwrap();
+        at_once(apply_one(&node, NOW, &limit, &user(1), give_back)).unwrap();
         servers.promote(Memory::default());
         assert_eq!(takes(&node, &limit, 13..=13).used, 12, "{limit:?}");
     }
@@ -118,7 +118,7 @@ fn what_was_forgotten_stays_forgotten() {
     for limit in of_every_kind(QUOTA) {
         let (servers, [node]) = nodes();
         takes(&node, &limit, 1..=10);
-        at_once(ask(&node, NOW, &limit, &user(1), Operation::Reset)).unwrap();
+        at_once(apply_one(&node, NOW, &limit, &user(1), Operation::Reset)).unwrap();
         servers.promote(Memory::default());
         assert_eq!(takes(&node, &limit, 11..=11).used, 1, "{limit:?}");
     }
@@ -132,12 +132,12 @@ fn a_renewed_lease_ends_when_it_was_renewed_to() {
     servers.cut();
     let later = NOW.after(Millis::from_secs(1));
     let renew = Operation::Renew { id: tollgate::model::ChargeId(1) };
-    let renewed = at_once(ask(&node, later, &limit, &user(1), renew)).unwrap();
+    let renewed = at_once(apply_one(&node, later, &limit, &user(1), renew)).unwrap();
     servers.promote(Memory::default());
-    let look = at_once(ask(&node, later, &limit, &user(1), take(1, 3))).unwrap();
+    let look = at_once(apply_one(&node, later, &limit, &user(1), take(1, 3))).unwrap();
     assert_eq!((look.used, look.full_reset_at), (3, renewed.full_reset_at));
     let first_over = NOW.after(limit.window());
-    let left = at_once(ask(&node, first_over, &limit, &user(1), take(1, 4))).unwrap();
+    let left = at_once(apply_one(&node, first_over, &limit, &user(1), take(1, 4))).unwrap();
     assert_eq!(left.used, 3, "the lease that was not renewed is over");
 }
 
@@ -172,7 +172,7 @@ fn what_is_older_than_the_memory_is_not_joined() {
     takes(&node, &limit, 1..=10);
     servers.promote(Memory::default());
     let later = NOW.after(DEFAULT_RETENTION).after(Millis::new(1));
-    let used = at_once(ask(&node, later, &limit, &user(1), take(1, 11))).unwrap().used;
+    let used = at_once(apply_one(&node, later, &limit, &user(1), take(1, 11))).unwrap().used;
     assert_eq!(used, 1);
 }
 
@@ -183,15 +183,15 @@ fn memory_is_bounded_and_keeps_the_newest() {
     let limit = fixed("core", QUOTA);
     let at = |number: u64| NOW.after(Millis::new(number / 16));
     let takes = |node: &FailoverReplay<Promoted>, number| {
-        at_once(ask(node, at(20_000), &limit, &user(number), take(1, 1))).unwrap().used
+        at_once(apply_one(node, at(20_000), &limit, &user(number), take(1, 1))).unwrap().used
     };
     servers.cut();
     for number in 0..20_000 {
-        at_once(ask(&node, at(number), &limit, &user(number), take(1, 1))).unwrap();
+        at_once(apply_one(&node, at(number), &limit, &user(number), take(1, 1))).unwrap();
     }
     servers.promote(Memory::default());
     assert_eq!(takes(&node, 19_999), 2);
-    let kept = node.repaired().places;
+    let kept = node.replayed().limits;
     assert!((1..=64).contains(&kept), "{kept}");
     assert!(node.max_bytes() < 64 * 256);
     let (_, [whole]) = nodes();
@@ -206,12 +206,12 @@ fn a_subject_that_is_too_long_is_charged_all_the_same() {
     let value = tollgate::model::Value::Clear(&long);
     let subject = Subject::new([("user", value)], &crate::setup::key());
     for used in 1..=3 {
-        let reading = at_once(ask(&node, NOW, &limit, &subject, take(1, 1))).unwrap();
+        let reading = at_once(apply_one(&node, NOW, &limit, &subject, take(1, 1))).unwrap();
         assert_eq!(reading.used, used);
     }
     servers.cut();
     servers.promote(Memory::default());
-    assert_eq!(at_once(ask(&node, NOW, &limit, &subject, take(1, 1))).unwrap().used, 4);
+    assert_eq!(at_once(apply_one(&node, NOW, &limit, &subject, take(1, 1))).unwrap().used, 4);
 }
 
 #[tokio::test(start_paused = true)]
@@ -223,13 +223,13 @@ async fn a_store_that_does_not_take_it_holds_nobody_back_for_long() {
     takes(&node, &limit, 1..=10);
     servers.promote(Memory::default());
     node.store().hangs.store(true, Ordering::SeqCst);
-    let begun = tokio::time::Instant::now();
-    let used = ask(&node, NOW, &limit, &user(1), take(1, 11)).await.unwrap().used;
+    let started = tokio::time::Instant::now();
+    let used = apply_one(&node, NOW, &limit, &user(1), take(1, 11)).await.unwrap().used;
     assert_eq!(used, 1);
-    assert_eq!(begun.elapsed(), Duration::from_millis(40));
+    assert_eq!(started.elapsed(), Duration::from_millis(40));
     assert_eq!(
-        node.repaired(),
-        ReplayCounts { repairs: 1, abandoned: 1, ..ReplayCounts::default() }
+        node.replayed(),
+        ReplayCounts { replays: 1, abandoned: 1, ..ReplayCounts::default() }
     );
 }
 
@@ -242,10 +242,10 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     servers.promote(Memory::default());
     node.store().hangs.store(true, Ordering::SeqCst);
     let subject = user(1);
-    let call = ask(&node, NOW, &limit, &subject, take(1, 11));
+    let call = apply_one(&node, NOW, &limit, &subject, take(1, 11));
     assert!(tokio::time::timeout(Duration::from_millis(15), call).await.is_err());
     node.store().hangs.store(false, Ordering::SeqCst);
-    let used = ask(&node, NOW, &limit, &subject, take(1, 11)).await.unwrap().used;
+    let used = apply_one(&node, NOW, &limit, &subject, take(1, 11)).await.unwrap().used;
     assert_eq!(used, 11);
 }
 
@@ -266,7 +266,7 @@ async fn a_last_word_that_comes_while_others_repair_is_not_lost() {
     takes(&node, &limit, 1..=10);
     let gate = Arc::new(Semaphore::new(0));
     *node.store().answers.lock() = Some(Arc::clone(&gate));
-    let mut last = pin!(ask(&node, NOW, &limit, &subject, take(1, 11)));
+    let mut last = pin!(apply_one(&node, NOW, &limit, &subject, take(1, 11)));
     waits(last.as_mut()).await;
     servers.promote(Memory::default());
     node.store().hangs.store(true, Ordering::SeqCst);
@@ -278,7 +278,7 @@ async fn a_last_word_that_comes_while_others_repair_is_not_lost() {
         gate.add_permits(1);
         assert_eq!(last.await.unwrap().used, 11);
     }
-    assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 12);
+    assert_eq!(apply_one(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 12);
 }
 
 /// The answer of a charge arrives after the answer of a refund that the store executed later.
@@ -290,15 +290,16 @@ async fn a_late_answer_does_not_undo_a_refund() {
     let first = takes(&node, &limit, 1..=10);
     let gate = Arc::new(Semaphore::new(0));
     *node.store().answers.lock() = Some(Arc::clone(&gate));
-    let mut late = pin!(ask(&node, NOW, &limit, &subject, take(1, 11)));
+    let mut late = pin!(apply_one(&node, NOW, &limit, &subject, take(1, 11)));
     waits(late.as_mut()).await;
     *node.store().answers.lock() = None;
-    let back = ask(&node, NOW, &limit, &subject, refund(4, 10, first.position)).await.unwrap();
+    let back =
+        apply_one(&node, NOW, &limit, &subject, refund(4, 10, first.position)).await.unwrap();
     assert_eq!(back.used, 7);
     gate.add_permits(1);
     assert_eq!(late.await.unwrap().used, 11);
     servers.promote(Memory::default());
-    assert_eq!(ask(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 8);
+    assert_eq!(apply_one(&node, NOW, &limit, &subject, take(1, 12)).await.unwrap().used, 8);
 }
 
 #[test]
@@ -309,7 +310,7 @@ fn who_sees_a_history_settled_is_not_held_back() {
     let (other, of) = (Arc::clone(&node), limit.clone());
     *node.store().before_release.lock() = Some(Box::new(move || {
         let subject = user(2);
-        let charge = pin!(ask(&*other, NOW, &of, &subject, take(1, 1)));
+        let charge = pin!(apply_one(&*other, NOW, &of, &subject, take(1, 1)));
         let polled = charge.poll(&mut Context::from_waker(Waker::noop()));
         assert!(polled.is_pending(), "it waits for the release: {polled:?}");
     }));
@@ -337,8 +338,11 @@ fn looks_are_never_held_back() {
     takes(&node, &limit, 1..=10);
     servers.promote(Memory::default());
     let look = Operation::Peek { cost: Cost::new(1).unwrap() };
-    assert_eq!(at_once(ask(&node, NOW, &limit, &user(1), look)).unwrap().admission, Admission::Now);
-    assert_eq!(node.repaired(), ReplayCounts::default());
+    assert_eq!(
+        at_once(apply_one(&node, NOW, &limit, &user(1), look)).unwrap().admission,
+        Admission::Now
+    );
+    assert_eq!(node.replayed(), ReplayCounts::default());
 }
 
 proptest! {
@@ -363,7 +367,7 @@ proptest! {
             let found = at_once(node.apply(now, charges)).unwrap();
             // A peek is not held back until the replay, so its answer may differ.
             if !charges.iter().all(|charge| charge.operation.is_read_only()) {
-                prop_assert_eq!(told(&found), told(&expected), "call {}", call);
+                prop_assert_eq!(comparable(&found), comparable(&expected), "call {}", call);
             }
             Ok(())
         })?;

@@ -13,7 +13,7 @@ use tollgate_stores::failover_replay::{DEFAULT_RETENTION, ReplayCounts};
 use tollgate_stores::{Atomic, FailoverReplay, Partitions};
 
 use crate::promoted::{Promoted, Servers};
-use crate::setup::{NOW, ask, charge, fixed, of_every_kind, take, user};
+use crate::setup::{NOW, apply_one, charge, fixed, of_every_kind, take, user};
 
 const QUOTA: u64 = 100;
 
@@ -108,7 +108,7 @@ fn nodes<const N: usize>() -> ([Arc<Servers>; 2], [Node; N]) {
 }
 
 async fn used(node: &Node, subject: &Subject, limit: &tollgate::model::Limit, id: u128) -> u64 {
-    ask(node, NOW, limit, subject, take(1, id)).await.unwrap().used
+    apply_one(node, NOW, limit, subject, take(1, id)).await.unwrap().used
 }
 
 /// Returns how many of `users` belong to the primary at the index `place`.
@@ -137,8 +137,8 @@ async fn a_failover_is_repaired_at_the_homes_of_the_primary_that_died_alone() {
         }
         let lost = kept(&node, USERS, 0);
         assert!((1..USERS).contains(&lost));
-        let repaired = ReplayCounts { repairs: 1, places: lost, units: lost, abandoned: 0 };
-        assert_eq!(node.partitions().repaired(), repaired, "{limit:?}");
+        let replayed = ReplayCounts { replays: 1, limits: lost, units: lost, abandoned: 0 };
+        assert_eq!(node.partitions().replayed(), replayed, "{limit:?}");
         assert_eq!(node.partitions().store().0[1].joined.load(Ordering::SeqCst), 0);
     }
 }
@@ -178,7 +178,7 @@ async fn a_node_that_nobody_asks_repairs_every_primary() {
         server.promote(Memory::default());
     }
     idle.partitions().replay_partitions(NOW).await.unwrap();
-    assert_eq!(idle.partitions().repaired().units, 2 * USERS);
+    assert_eq!(idle.partitions().replayed().units, 2 * USERS);
     for number in 0..USERS {
         assert_eq!(used(&busy, &user(number), &limit, 3).await, 3);
     }
@@ -201,7 +201,7 @@ async fn the_time_without_a_primary_does_not_count() {
             server.promote(Memory::default());
         }
         let later = NOW.after(DEFAULT_RETENTION).after(agreed_after);
-        let reading = ask(&node, later, &limit, &user(1), take(1, 2)).await.unwrap();
+        let reading = apply_one(&node, later, &limit, &user(1), take(1, 2)).await.unwrap();
         assert_eq!(reading.used, used_after, "{outage:?}");
     }
 }

@@ -18,9 +18,11 @@ use tollgate_stores::fallback::{
 use tollgate_stores::{Atomic, FallbackStore, LocalShare, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::setup::{NOW, WINDOW, ask, at_once, charge, fixed, in_flight, key, refund, take, user};
+use crate::setup::{
+    NOW, WINDOW, apply_one, at_once, charge, fixed, in_flight, key, refund, take, user,
+};
 
-fn alone() -> LocalShare<Memory> {
+fn local_share() -> LocalShare<Memory> {
     LocalShare::new(Memory::default(), NonZeroU32::MIN)
 }
 
@@ -32,13 +34,13 @@ fn recovers(store: &Fallback<Faulty, impl FallbackStore>) {
     store.store().usually(Trouble::None);
 }
 
-fn one(store: &impl Store, limit: &Limit, subject: &Subject, asked: Operation) -> Reading {
-    at_once(ask(store, NOW, limit, subject, asked)).unwrap()
+fn one(store: &impl Store, limit: &Limit, subject: &Subject, operation: Operation) -> Reading {
+    at_once(apply_one(store, NOW, limit, subject, operation)).unwrap()
 }
 
 #[test]
 fn every_answer_of_the_stand_in_is_marked_and_counted() {
-    let store = Fallback::new(Faulty::new(), alone());
+    let store = Fallback::new(Faulty::new(), local_share());
     let (limit, subject) = (fixed("core", 5), user(1));
     let call = |id| at_once(store.apply(NOW, &[charge(&limit, &subject, take(1, id))])).unwrap();
     assert_eq!(call(1).source(), DecisionSource::Store);
@@ -52,7 +54,7 @@ fn every_answer_of_the_stand_in_is_marked_and_counted() {
 
 #[test]
 fn what_was_charged_at_one_side_is_refunded_there_only() {
-    let store = Fallback::new(Faulty::new(), alone());
+    let store = Fallback::new(Faulty::new(), local_share());
     let (limit, subject) = (fixed("core", 10), user(1));
     let there = one(&store, &limit, &subject, take(2, 1));
     fails(&store);
@@ -75,7 +77,7 @@ fn what_was_charged_at_one_side_is_refunded_there_only() {
 
 #[test]
 fn refunds_of_both_sides_travel_together() {
-    let store = Fallback::new(Faulty::new(), alone());
+    let store = Fallback::new(Faulty::new(), local_share());
     let (limit, first, second) = (fixed("core", 10), user(1), user(2));
     let there = one(&store, &limit, &first, take(2, 1));
     fails(&store);
@@ -96,14 +98,15 @@ fn refunds_of_both_sides_travel_together() {
 
 #[test]
 fn leases_are_renewed_and_ended_where_they_are_held() {
-    let store = Fallback::new(Faulty::new(), alone());
+    let store = Fallback::new(Faulty::new(), local_share());
     let (limit, subject) = (in_flight("flight", 4), user(1));
     fails(&store);
     let held = one(&store, &limit, &subject, take(1, 7));
     recovers(&store);
     let later = NOW.after(Millis::new(1_000));
-    let renew =
-        |id| at_once(ask(&store, later, &limit, &subject, Operation::Renew { id: ChargeId(id) }));
+    let renew = |id| {
+        at_once(apply_one(&store, later, &limit, &subject, Operation::Renew { id: ChargeId(id) }))
+    };
     let renewed = renew(7).unwrap();
     assert_eq!((renewed.admission, renewed.full_reset_at), (Admission::Now, later.after(WINDOW)));
     assert_eq!(renew(8).unwrap().admission, Admission::Never);
@@ -117,7 +120,7 @@ fn without_any_answer_the_store_s_error_stands() {
     mute.usually(Trouble::Lost(StoreError::Full));
     let store = Fallback::new(Faulty::new(), LocalShare::new(mute, NonZeroU32::MIN));
     fails(&store);
-    let answer = at_once(ask(&store, NOW, &fixed("core", 5), &user(1), take(1, 1)));
+    let answer = at_once(apply_one(&store, NOW, &fixed("core", 5), &user(1), take(1, 1)));
     assert_eq!(answer.unwrap_err(), StoreError::Unavailable);
     assert_eq!(store.counts(), FallbackCounts { fallback_decisions: 0, unanswered: 1 });
 }
@@ -149,7 +152,7 @@ fn a_fallback_in_every_shard_keeps_what_spans_them_whole() {
     let shard = |number: u32| Shard {
         name: format!("shard-{number}").into(),
         weight: 1,
-        store: Fallback::new(Faulty::new(), FallbackChoice::Local(alone())),
+        store: Fallback::new(Faulty::new(), FallbackChoice::Local(local_share())),
     };
     let store = Atomic::new(Sharded::new(key(), [shard(0), shard(1)]).unwrap());
     let shards = store.partitions().shards();
@@ -181,7 +184,7 @@ fn on_failure_allow_holds_for_limits_charged_by_name() {
     let on_failure = OnFailure::Allow;
     let rule = Rule { on_failure, ..Rule::new("all", RequestMatch::default(), limits) };
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch).unwrap();
-    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()));
+    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), local_share()));
     fails(limiter.store());
     for _ in 0..3 {
         let policy = limiter.policy();
@@ -201,7 +204,7 @@ fn a_decision_reports_who_made_it_and_its_receipt_knows_where() {
     let limits = vec![LimitRef { limit: 0, cost: Cost::ONE }];
     let rule = Rule::new("all", RequestMatch { paths, ..RequestMatch::default() }, limits);
     let policy = Policy::new(Vec::new(), vec![limit], vec![rule], MatchMode::FirstMatch).unwrap();
-    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), alone()))
+    let limiter = Limiter::new(policy, Fallback::new(Faulty::new(), local_share()))
         .with_clock(ManualClock::new(NOW));
     let attributes = RequestAttributes {
         method: "GET",

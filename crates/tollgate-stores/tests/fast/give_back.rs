@@ -7,7 +7,7 @@ use tollgate::model::{
 };
 use tollgate::store::Memory;
 
-use crate::setup::{NOW, charge, fixed, in_flight, of_every_kind, told};
+use crate::setup::{NOW, charge, comparable, fixed, in_flight, of_every_kind};
 
 /// An operation on a limit and a subject, or on an earlier charge.
 #[derive(Clone, Debug)]
@@ -108,12 +108,12 @@ struct Receipt {
     is_reserved: bool,
 }
 
-/// Runs `trace` through `ask` and through one memory store, and asserts that the answers are equal.
+/// Runs `trace` through `apply_one` and through one memory store, and asserts that the answers are equal.
 pub(crate) fn as_one_memory(
     trace: &[Step],
     limits: &[Limit],
     users: &[Subject],
-    mut ask: impl FnMut(usize, &Step, Timestamp, &Charge<'_>) -> Reading,
+    mut apply: impl FnMut(usize, &Step, Timestamp, &Charge<'_>) -> Reading,
 ) -> Result<(), TestCaseError> {
     let one = Memory::default();
     let mut now = NOW;
@@ -132,10 +132,11 @@ pub(crate) fn as_one_memory(
             found = Some(receipt);
             Some(receipt)
         };
-        let asks = |receipt: Receipt, make: &dyn Fn(Receipt, ChargePosition) -> Operation| {
-            receipt.marks.map(|position| make(receipt, position))
-        };
-        let asked = match step.deed {
+        let operations_of =
+            |receipt: Receipt, make: &dyn Fn(Receipt, ChargePosition) -> Operation| {
+                receipt.marks.map(|position| make(receipt, position))
+            };
+        let expected = match step.deed {
             // If two windows are merged into one, a reservation of the later window keeps its
             // position.
             Deed::Reserve(units) if step.limit == FIRST => {
@@ -149,33 +150,39 @@ pub(crate) fn as_one_memory(
                 find(back, deduplication == Deduplication::Unneeded)
                     .filter(|receipt| !receipt.is_reserved)
                     .map(|receipt| {
-                        asks(receipt, &|Receipt { cost, id, .. }, position| Operation::Refund {
-                            cost,
-                            position,
-                            id,
-                            deduplication,
+                        operations_of(receipt, &|Receipt { cost, id, .. }, position| {
+                            Operation::Refund { cost, position, id, deduplication }
                         })
                     })
             }
             Deed::Settle(back, units) => find(back, false).map(|receipt| {
-                asks(receipt, &|it, position| Operation::Settle {
+                operations_of(receipt, &|it, position| Operation::Settle {
                     id: it.id,
                     position,
                     cost: cost(units),
                 })
             }),
             Deed::Extend(back) => find(back, false).map(|receipt| {
-                asks(receipt, &|it, position| Operation::Extend { id: it.id, position, until })
+                operations_of(receipt, &|it, position| Operation::Extend {
+                    id: it.id,
+                    position,
+                    until,
+                })
             }),
             Deed::Renew(back) => find(back, false)
-                .map(|receipt| asks(receipt, &|it, _| Operation::Renew { id: it.id })),
+                .map(|receipt| operations_of(receipt, &|it, _| Operation::Renew { id: it.id })),
         };
-        let Some([ours, exact]) = asked else { continue };
+        let Some([ours, exact]) = expected else { continue };
         let (limit_of, subject) = (&limits[limit], &users[user]);
-        let reading = ask(number, step, now, &charge(limit_of, subject, ours));
+        let reading = apply(number, step, now, &charge(limit_of, subject, ours));
         let exact = one.apply_now(now, &[charge(limit_of, subject, exact)]).unwrap();
         let met = (number, limit_of.name(), now, ours);
-        prop_assert_eq!(told(&[reading].into_iter().collect()), told(&exact), "{:?}", met);
+        prop_assert_eq!(
+            comparable(&[reading].into_iter().collect()),
+            comparable(&exact),
+            "{:?}",
+            met
+        );
         prop_assert_eq!(
             (reading.refunded, reading.added, reading.reserved),
             (exact[0].refunded, exact[0].added, exact[0].reserved),

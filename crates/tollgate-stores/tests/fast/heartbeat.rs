@@ -50,9 +50,9 @@ proptest! {
             }
             let mut attending = under_way[index].take().unwrap_or_else(|| attend(index, now));
             match attending.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                std::task::Poll::Ready(told) => {
-                    let HeartbeatCounts { alike, asked, all } = told.unwrap();
-                    prop_assert!(all <= alike + asked, "{all} of {alike} and {asked}");
+                std::task::Poll::Ready(counts) => {
+                    let HeartbeatCounts { own_map, other_map, all } = counts.unwrap();
+                    prop_assert!(all <= own_map + other_map, "{all} of {own_map} and {other_map}");
                 }
                 std::task::Poll::Pending => under_way[index] = Some(attending),
             }
@@ -69,11 +69,11 @@ async fn heartbeats_count_nodes_and_forgets_those_that_are_gone() {
     node(1).beat(shard, NOW, old, new).await.unwrap();
     node(2).beat(shard, NOW, old, new).await.unwrap();
     let now = NOW.after(Millis::from_secs(5));
-    let told = node(3).beat(shard, now, new, old).await.unwrap();
-    assert_eq!(told, HeartbeatCounts { alike: 1, asked: 2, all: 3 });
+    let counts = node(3).beat(shard, now, new, old).await.unwrap();
+    assert_eq!(counts, HeartbeatCounts { own_map: 1, other_map: 2, all: 3 });
     // The second node changes its map. The first node stopped, and its heartbeat expires.
     node(2).beat(shard, now, new, old).await.unwrap();
     let later = NOW.after(HEARTBEAT_TTL);
-    let told = node(3).beat(shard, later, new, old).await.unwrap();
-    assert_eq!(told, HeartbeatCounts { alike: 2, asked: 0, all: 2 });
+    let counts = node(3).beat(shard, later, new, old).await.unwrap();
+    assert_eq!(counts, HeartbeatCounts { own_map: 2, other_map: 0, all: 2 });
 }

@@ -55,7 +55,7 @@ fn policy(mode: LimitMode, charge: ChargeOn) -> Policy {
 }
 
 /// Returns a text with everything by which a client or an operator could distinguish two decisions.
-fn told(decision: &Decision) -> String {
+fn describe(decision: &Decision) -> String {
     let statuses = |evaluation: &tollgate::model::Evaluation| {
         let each = evaluation.statuses.iter().map(|it| {
             format!("{} {} {} {:?}", it.limit.name(), it.used, it.remaining, it.admission)
@@ -95,13 +95,13 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
         let policy = limiter.policy();
         let plan = limiter.plan_at(now, &policy, &attributes);
         let mut decision = limiter.decide(DecisionRequest::new(now, &policy, plan)).await;
-        all.push(format!("{step} {user}: {}", told(&decision)));
+        all.push(format!("{step} {user}: {}", describe(&decision)));
         let is_free = step % 5 == 1;
         match (decision.pending.take(), decision.receipt.take()) {
             (Some(pending), _) if !is_free => {
                 let _ = limiter.complete_at(now, pending).await;
                 decision.settle(Settlement::Charged, now);
-                all.push(format!("{step} {user}, charged: {}", told(&decision)));
+                all.push(format!("{step} {user}, charged: {}", describe(&decision)));
             }
             (None, Some(receipt)) if is_free => limiter.refund_at(now, receipt).await.unwrap(),
             _ => {}
@@ -119,8 +119,8 @@ async fn override_hot(limiter: &Limiter<impl Store>, now: Timestamp) {
     };
     let effect = Effect::Quota { quota: 2 * QUOTA, burst: None };
     let (expires_at, reason) = (now.after(WINDOW), "a test".into());
-    let said = Override { target, effect, expires_at, reason };
-    limiter.overrides().change(now, OverrideChange::Set(said)).await.unwrap();
+    let set_override = Override { target, effect, expires_at, reason };
+    limiter.overrides().change(now, OverrideChange::Set(set_override)).await.unwrap();
 }
 
 #[tokio::test]
@@ -137,6 +137,6 @@ async fn one_node_reports_with_leases_what_it_reports_without() {
             assert_eq!(found, expected, "{charge:?}");
         }
         assert_eq!(found.len(), expected.len());
-        assert!(found.iter().any(|told| told.contains(": false")), "the limit is met");
+        assert!(found.iter().any(|describe| describe.contains(": false")), "the limit is met");
     }
 }

@@ -15,7 +15,9 @@ use tollgate_stores::{LocalShare, QuotaLease};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::quota_lease::{EAGER, leased};
-use crate::setup::{NOW, WINDOW, ask, at_once, charge, fixed, of_every_kind, refund, take, user};
+use crate::setup::{
+    NOW, WINDOW, apply_one, at_once, charge, fixed, of_every_kind, refund, take, user,
+};
 
 type Node = Fallback<Faulty, LocalShare<Memory>>;
 
@@ -24,8 +26,8 @@ fn node(nodes: u32) -> Node {
     Fallback::new(Faulty::new(), share)
 }
 
-fn one(store: &impl Store, limit: &Limit, subject: &Subject, asked: Operation) -> Reading {
-    at_once(ask(store, NOW, limit, subject, asked)).unwrap()
+fn one(store: &impl Store, limit: &Limit, subject: &Subject, operation: Operation) -> Reading {
+    at_once(apply_one(store, NOW, limit, subject, operation)).unwrap()
 }
 
 fn fails(node: &Node) {
@@ -75,7 +77,7 @@ fn calls_for_others_charge_what_was_admitted_locally() {
     recovers(&node);
     // The failed attempt is long enough ago for another attempt.
     let later = NOW.after(Millis::new(50));
-    at_once(ask(&node, later, &limit, &user(99), take(1, 2))).unwrap();
+    at_once(apply_one(&node, later, &limit, &user(99), take(1, 2))).unwrap();
     for number in 1..=9 {
         assert_eq!(used(&node, &limit, &user(number)), 3, "of user {number}");
     }
@@ -128,7 +130,7 @@ fn what_was_refunded_or_is_over_is_not_charged() {
     one(&node, &limit, &user(3), take(2, 5));
     recovers(&node);
     let later = NOW.after(WINDOW).after(Millis::new(1));
-    let reading = at_once(ask(&node, later, &limit, &user(3), take(1, 6))).unwrap();
+    let reading = at_once(apply_one(&node, later, &limit, &user(3), take(1, 6))).unwrap();
     assert_eq!(reading.used, 1, "its window is over");
 }
 
@@ -198,25 +200,25 @@ fn refusals_that_count_are_charged_too() {
 fn a_node_that_had_not_seen_a_subject_reports_its_own_reset_as_a_fallback() {
     let (seen, unseen) = (node(2), node(2));
     let (limit, subject) = (fixed("core", 20), user(1));
-    let ask_at = |node: &Node, after, id| {
+    let apply_at = |node: &Node, after, id| {
         let charges = [charge(&limit, &subject, take(1, id))];
         let readings = at_once(node.apply(NOW.after(Millis::new(after)), &charges)).unwrap();
         (readings.source(), readings[0].full_reset_at)
     };
-    let (source, reset) = ask_at(&seen, 0, 1);
+    let (source, reset) = apply_at(&seen, 0, 1);
     assert_eq!((source, reset), (DecisionSource::Store, NOW.after(WINDOW)));
     fails(&seen);
     fails(&unseen);
     let fallback = DecisionSource::Fallback(StoreError::Unavailable);
-    assert_eq!(ask_at(&seen, 5_000, 2), (fallback, reset), "the window that it saw continues");
+    assert_eq!(apply_at(&seen, 5_000, 2), (fallback, reset), "the window that it saw continues");
     let own = NOW.after(Millis::new(5_000)).after(WINDOW);
     assert_eq!(
-        ask_at(&unseen, 5_000, 3),
+        apply_at(&unseen, 5_000, 3),
         (fallback, own),
         "a window of its own, and the source shows it"
     );
     recovers(&seen);
-    assert_eq!(ask_at(&seen, 6_000, 4), (DecisionSource::Store, reset));
+    assert_eq!(apply_at(&seen, 6_000, 4), (DecisionSource::Store, reset));
 }
 
 #[test]
@@ -249,9 +251,9 @@ async fn after_an_outage(limit: &Limit, subject: &Subject) -> Fallback<Slow, Loc
     let store = Slow { store: Faulty::new(), delay: AtomicU64::new(0) };
     let node = Fallback::new(store, share).with_budget(Duration::from_millis(15));
     node.store().store.usually(Trouble::Lost(StoreError::Unavailable));
-    ask(&node, NOW, limit, subject, take(8, 1)).await.unwrap();
+    apply_one(&node, NOW, limit, subject, take(8, 1)).await.unwrap();
     node.store().store.usually(Trouble::None);
-    ask(&node.store().store, NOW, limit, subject, take(15, 2)).await.unwrap();
+    apply_one(&node.store().store, NOW, limit, subject, take(15, 2)).await.unwrap();
     node.store().delay.store(10, Ordering::Relaxed);
     node
 }
@@ -262,9 +264,9 @@ async fn after_an_outage(limit: &Limit, subject: &Subject) -> Fallback<Slow, Loc
 async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     let (limit, subject) = (fixed("core", 20), user(1));
     let node = after_an_outage(&limit, &subject).await;
-    let begun = Instant::now();
+    let started = Instant::now();
     let readings = node.apply(NOW, &[charge(&limit, &subject, take(1, 3))]).await.unwrap();
-    assert!(begun.elapsed() <= Duration::from_millis(16), "{:?}", begun.elapsed());
+    assert!(started.elapsed() <= Duration::from_millis(16), "{:?}", started.elapsed());
     // The call was not sent to the store, so the store is charged for the call later.
     assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
     assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 3, unknown: 5, ..NOTHING });
@@ -276,8 +278,8 @@ async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
 async fn units_of_a_caller_that_disconnects_are_kept_or_counted() {
     let (limit, subject) = (fixed("core", 20), user(1));
     let node = after_an_outage(&limit, &subject).await;
-    let asked = [charge(&limit, &subject, take(1, 3))];
-    let dropped = timeout(Duration::from_millis(5), node.apply(NOW, &asked)).await;
+    let operation = [charge(&limit, &subject, take(1, 3))];
+    let dropped = timeout(Duration::from_millis(5), node.apply(NOW, &operation)).await;
     assert!(dropped.is_err(), "it was answered");
     assert_eq!(node.local_charges(), LocalChargeCounts { unknown: 8, ..NOTHING });
 }

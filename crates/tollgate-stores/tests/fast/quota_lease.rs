@@ -13,7 +13,7 @@ use tollgate_stores::QuotaLease;
 use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::setup::{NOW, WINDOW, ask, at_once, charge, fixed, refund, take, user};
+use crate::setup::{NOW, WINDOW, apply_one, at_once, charge, fixed, refund, take, user};
 
 /// A configuration that takes a lease after the first charge, of the largest size.
 pub(crate) const EAGER: LeaseConfig =
@@ -55,7 +55,7 @@ fn limits_that_are_not_leased_are_passed_on() {
     let store = QuotaLease::new(Faulty::new(), EAGER);
     let (limit, subject) = (fixed("core", 100), user(1));
     for id in 0..20 {
-        let taken = at_once(ask(&store, NOW, &limit, &subject, take(1, id))).unwrap();
+        let taken = at_once(apply_one(&store, NOW, &limit, &subject, take(1, id))).unwrap();
         assert_eq!(taken.used, id as u64 + 1);
     }
     assert_eq!(store.store().calls(), 20);
@@ -69,7 +69,7 @@ fn a_hot_limit_costs_the_store_few_calls() {
     let (limit, subject) = (leased(&fixed("core", 1_000_000)), user(1));
     for id in 0..100_000 {
         let now = NOW.after(Millis::new(id / 100));
-        let taken = at_once(ask(&store, now, &limit, &subject, take(1, id.into()))).unwrap();
+        let taken = at_once(apply_one(&store, now, &limit, &subject, take(1, id.into()))).unwrap();
         assert_eq!((taken.admission, taken.used), (Admission::Now, id + 1));
         assert_eq!(taken.full_reset_at, NOW.after(WINDOW));
     }
@@ -85,7 +85,7 @@ fn who_is_seldom_charged_has_no_lease() {
     let (limit, subject) = (leased(&fixed("core", 1_000_000)), user(1));
     for id in 0..100 {
         let now = NOW.after(Millis::new(id * 50));
-        at_once(ask(&store, now, &limit, &subject, take(1, id.into()))).unwrap();
+        at_once(apply_one(&store, now, &limit, &subject, take(1, id.into()))).unwrap();
     }
     assert_eq!((store.store().calls(), store.held()), (100, 0));
 }
@@ -95,13 +95,13 @@ fn a_refusal_is_the_store_s_and_comes_at_the_last_unit() {
     let store = QuotaLease::new(Faulty::new(), EAGER);
     let (limit, subject) = (leased(&fixed("core", 100)), user(1));
     for id in 0..100 {
-        let taken = at_once(ask(&store, NOW, &limit, &subject, take(1, id))).unwrap();
+        let taken = at_once(apply_one(&store, NOW, &limit, &subject, take(1, id))).unwrap();
         assert_eq!((taken.admission, taken.used), (Admission::Now, id as u64 + 1));
     }
-    let refused = at_once(ask(&store, NOW, &limit, &subject, take(1, 100))).unwrap();
+    let refused = at_once(apply_one(&store, NOW, &limit, &subject, take(1, 100))).unwrap();
     assert_eq!((refused.admission, refused.used), (Admission::At(NOW.after(WINDOW)), 100));
     let over = NOW.after(WINDOW);
-    let taken = at_once(ask(&store, over, &limit, &subject, take(1, 101))).unwrap();
+    let taken = at_once(apply_one(&store, over, &limit, &subject, take(1, 101))).unwrap();
     assert_eq!((taken.admission, taken.used), (Admission::Now, 1));
 }
 
@@ -113,14 +113,14 @@ fn with_lease(quota: u64) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, Charg
     let mut position = ChargePosition::default();
     for id in 0..3 {
         position =
-            at_once(ask(&leased_store, NOW, &limit, &user(1), take(1, id))).unwrap().position;
+            at_once(apply_one(&leased_store, NOW, &limit, &user(1), take(1, id))).unwrap().position;
     }
     assert_eq!(store.calls(), 2, "the first charge, and a lease");
     (leased_store, store, limit, position)
 }
 
 fn used(store: &impl Store, limit: &Limit) -> u64 {
-    at_once(ask(store, NOW, limit, &user(1), take(0, 0))).unwrap().used
+    at_once(apply_one(store, NOW, limit, &user(1), take(0, 0))).unwrap().used
 }
 
 #[test]
@@ -132,14 +132,14 @@ fn what_is_unused_is_seen_by_nobody_here_and_by_everybody_else() {
     at_once(here.sweep(NOW));
     assert_eq!((used(&here, &limit), used(&store, &limit)), (3, 3));
     let counts = here.counts();
-    assert_eq!((counts.units_taken, counts.units_given_back, counts.units_lost), (8, 6, 0));
+    assert_eq!((counts.units_taken, counts.units_returned, counts.units_lost), (8, 6, 0));
 }
 
 #[test]
 fn a_refund_goes_into_the_lease_while_there_is_one_and_else_to_the_store() {
     let (here, store, limit, position) = with_lease(1_000);
     let calls = store.calls();
-    let given = at_once(ask(&here, NOW, &limit, &user(1), refund(1, 2, position))).unwrap();
+    let given = at_once(apply_one(&here, NOW, &limit, &user(1), refund(1, 2, position))).unwrap();
     assert_eq!((given.refunded, given.used), (1, 2));
     assert_eq!(store.calls(), calls, "nobody was asked");
     let Operation::Refund { cost, position, id, .. } = refund(1, 1, position) else {
@@ -147,12 +147,12 @@ fn a_refund_goes_into_the_lease_while_there_is_one_and_else_to_the_store() {
     };
     let guarded = Operation::Refund { cost, position, id, deduplication: Deduplication::ById };
     for units in [1, 0, 0] {
-        let given = at_once(ask(&here, NOW, &limit, &user(1), guarded)).unwrap();
+        let given = at_once(apply_one(&here, NOW, &limit, &user(1), guarded)).unwrap();
         assert_eq!((given.refunded, given.used), (units, 1), "shown often, given back once");
     }
     assert_eq!(used(&store, &limit), 1, "what was unused went back before it");
     let over = NOW.after(WINDOW);
-    let late = at_once(ask(&here, over, &limit, &user(1), refund(1, 0, position))).unwrap();
+    let late = at_once(apply_one(&here, over, &limit, &user(1), refund(1, 0, position))).unwrap();
     assert_eq!(late.refunded, 0, "its window is over");
 }
 
@@ -161,7 +161,7 @@ fn what_another_limit_refuses_is_not_used() {
     let (here, store, limit, _) = with_lease(1_000);
     let full = fixed("full", 1);
     let subject = user(1);
-    at_once(ask(&here, NOW, &full, &subject, take(1, 10))).unwrap();
+    at_once(apply_one(&here, NOW, &full, &subject, take(1, 10))).unwrap();
     let both = [charge(&limit, &subject, take(1, 11)), charge(&full, &subject, take(1, 11))];
     let calls = store.calls();
     let refused = at_once(here.apply(NOW, &both)).unwrap();
@@ -180,28 +180,28 @@ fn a_lease_is_used_while_the_store_is_away_and_not_beyond_its_window() {
     let (here, store, limit, _) = with_lease(1_000);
     store.usually(Trouble::Lost(StoreError::Unavailable));
     for id in 3..9 {
-        assert!(at_once(ask(&here, NOW, &limit, &user(1), take(1, id))).is_ok());
+        assert!(at_once(apply_one(&here, NOW, &limit, &user(1), take(1, id))).is_ok());
     }
-    let refused = at_once(ask(&here, NOW, &limit, &user(1), take(1, 9)));
+    let refused = at_once(apply_one(&here, NOW, &limit, &user(1), take(1, 9)));
     assert_eq!(refused, Err(StoreError::Unavailable));
     let (here, store, limit, _) = with_lease(1_000);
     store.usually(Trouble::Lost(StoreError::TimedOut));
     let over = NOW.after(WINDOW);
-    let refused = at_once(ask(&here, over, &limit, &user(1), take(1, 9)));
+    let refused = at_once(apply_one(&here, over, &limit, &user(1), take(1, 9)));
     assert_eq!(refused, Err(StoreError::TimedOut));
     let before = Timestamp::from_millis(over.as_millis() - 1);
-    assert!(at_once(ask(&here, before, &limit, &user(1), take(1, 9))).is_ok());
+    assert!(at_once(apply_one(&here, before, &limit, &user(1), take(1, 9))).is_ok());
 }
 
 #[test]
 fn what_is_forgotten_here_takes_its_lease_along() {
     let (here, store, limit, position) = with_lease(1_000);
-    at_once(ask(&here, NOW, &limit, &user(1), Operation::Reset)).unwrap();
+    at_once(apply_one(&here, NOW, &limit, &user(1), Operation::Reset)).unwrap();
     assert_eq!((used(&here, &limit), used(&store, &limit)), (0, 0));
     at_once(here.sweep(NOW));
     at_once(here.sweep(NOW));
-    assert_eq!((used(&store, &limit), here.counts().units_given_back), (0, 0));
-    let again = at_once(ask(&here, NOW, &limit, &user(1), take(1, 9))).unwrap();
+    assert_eq!((used(&store, &limit), here.counts().units_returned), (0, 0));
+    let again = at_once(apply_one(&here, NOW, &limit, &user(1), take(1, 9))).unwrap();
     assert_eq!((again.used, again.position), (1, position));
 }
 
@@ -212,11 +212,11 @@ fn a_reservation_finds_the_whole_limit() {
     let id = tollgate::model::ChargeId(9);
     let until = NOW.after(Millis::from_secs(1));
     let reserve = Operation::Reserve { cost, id, until };
-    let held = at_once(ask(&here, NOW, &limit, &user(1), reserve)).unwrap();
+    let held = at_once(apply_one(&here, NOW, &limit, &user(1), reserve)).unwrap();
     assert_eq!((held.admission, held.used, held.reserved), (Admission::Now, 10, 7));
     assert_eq!(used(&store, &limit), 10);
     let settled = Operation::Settle { id, position: held.position, cost: Cost::ONE };
-    let settled = at_once(ask(&here, NOW, &limit, &user(1), settled)).unwrap();
+    let settled = at_once(apply_one(&here, NOW, &limit, &user(1), settled)).unwrap();
     assert_eq!((settled.refunded, settled.used), (6, 4));
 }
 
@@ -226,7 +226,7 @@ fn leases_have_a_bound_and_make_place_when_they_are_cold() {
     let limit = leased(&fixed("core", 1_000));
     for number in 0..1_000 {
         for id in 0..3 {
-            at_once(ask(&here, NOW, &limit, &user(number), take(1, id))).unwrap();
+            at_once(apply_one(&here, NOW, &limit, &user(number), take(1, id))).unwrap();
         }
     }
     assert!(here.held() <= here.capacity() && here.capacity() == 16);
@@ -235,14 +235,14 @@ fn leases_have_a_bound_and_make_place_when_they_are_cold() {
     }
     assert_eq!(here.held(), 0);
     let counts = here.counts();
-    assert_eq!(counts.units_taken - counts.units_given_back, 2 * counts.taken);
+    assert_eq!(counts.units_taken - counts.units_returned, 2 * counts.taken);
 }
 
 #[test]
 fn all_is_refunded_before_the_end() {
     let (here, store, limit, _) = with_lease(1_000);
     at_once(here.refund_all(NOW));
-    assert_eq!((used(&store, &limit), here.counts().units_given_back), (3, 6));
+    assert_eq!((used(&store, &limit), here.counts().units_returned), (3, 6));
 }
 
 #[test]
@@ -254,6 +254,6 @@ fn a_store_that_stops_reading_back_keeps_the_units_till_the_window_is_over() {
     store.usually(Trouble::None);
     assert_eq!((here.counts().units_lost, used(&store, &limit)), (6, 9));
     let over = NOW.after(WINDOW);
-    let reading: Reading = at_once(ask(&here, over, &limit, &user(1), take(1, 9))).unwrap();
+    let reading: Reading = at_once(apply_one(&here, over, &limit, &user(1), take(1, 9))).unwrap();
     assert_eq!(reading.used, 1);
 }

@@ -70,7 +70,7 @@ fn no_leases(charge: Charge<'_>) -> Charge<'_> {
 
 /// Runs callers of nodes over one altering store. Some of the nodes die during the run. Returns the
 /// report on the history.
-fn told(seed: u64, refunds: Refunds, alter: Alter) -> (Report, u64) {
+fn run_history(seed: u64, refunds: Refunds, alter: Alter) -> (Report, u64) {
     let workload = Arc::new(Workload::new(seed, limits(), refunds));
     let recorder = Arc::<Recorder>::default();
     let store = Arc::new(Altering { memory: Memory::default(), alter });
@@ -116,7 +116,7 @@ fn limits() -> Vec<Limit> {
 fn nodes_that_lease_race_and_die_are_sound() {
     for seed in 0..SEEDS {
         for refunds in [Refunds::Never, Refunds::Often] {
-            let (report, decided) = told(seed, refunds, nothing);
+            let (report, decided) = run_history(seed, refunds, nothing);
             println!("seed {seed}, {refunds:?}: {decided} by leases; {report}");
             report.assert_sound();
             assert!(decided > 0 && report.refused > 0 && report.windows > 0, "{report}");
@@ -128,8 +128,8 @@ fn nodes_that_lease_race_and_die_are_sound() {
 fn a_store_that_counts_leases_twice_or_not_at_all_is_found() {
     for seed in 0..SEEDS {
         for (report, rule) in [
-            (told(seed, Refunds::Never, leases_twice).0, Rule::Lease),
-            (told(seed, Refunds::Never, no_leases).0, Rule::Reading),
+            (run_history(seed, Refunds::Never, leases_twice).0, Rule::Lease),
+            (run_history(seed, Refunds::Never, no_leases).0, Rule::Reading),
         ] {
             let is_found = report.violations.iter().any(|violation| violation.rule == rule);
             assert!(is_found, "seed {seed}: {rule:?} is silent\n{report}");

@@ -20,7 +20,9 @@ use tollgate_stores::quota_lease::{LeaseConfig, max_early_refusal};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::quota_lease::{EAGER, leased};
-use crate::setup::{NOW, WINDOW, ask, at_once, calendar, charge, fixed, refund, take, until, user};
+use crate::setup::{
+    NOW, WINDOW, apply_one, at_once, calendar, charge, fixed, refund, take, until, user,
+};
 
 const SEEDS: u64 = 300;
 const NODES: usize = 4;
@@ -109,7 +111,8 @@ impl<'l> Fleet<'l> {
     }
 
     fn take(&mut self, node: usize, cost: u64, id: u128) -> Result<(), String> {
-        let taken = at_once(ask(&self.nodes[node], self.now, self.limit, &user(1), take(cost, id)));
+        let taken =
+            at_once(apply_one(&self.nodes[node], self.now, self.limit, &user(1), take(cost, id)));
         let taken = taken.map_err(|error| error.to_string())?;
         if taken.admission == Admission::Now {
             *self.used.entry(taken.position.0).or_default() += cost;
@@ -143,9 +146,9 @@ impl<'l> Fleet<'l> {
         let index = random.within(0..=self.admitted.len() as u64 - 1) as usize;
         let (node, cost, position) = self.admitted.swap_remove(index);
         let back = refund(cost, index as u128, position);
-        let back = at_once(ask(&self.nodes[node], self.now, self.limit, &user(1), back));
+        let back = at_once(apply_one(&self.nodes[node], self.now, self.limit, &user(1), back));
         let given = back.map_err(|error| error.to_string())?.refunded;
-        let is_over = !self.places().contains(&position);
+        let is_over = !self.positions().contains(&position);
         if given != if is_over { 0 } else { cost } {
             return Err(format!("{given} of {cost} given back, over: {is_over}"));
         }
@@ -156,13 +159,13 @@ impl<'l> Fleet<'l> {
     }
 
     /// Returns the positions of charges that count now.
-    fn places(&self) -> Vec<ChargePosition> {
+    fn positions(&self) -> Vec<ChargePosition> {
         let counts = |position: &ChargePosition| refundable_until(self.limit, *position) > self.now;
         self.used.keys().map(|position| ChargePosition(*position)).filter(counts).collect()
     }
 
     fn used_now(&self) -> u64 {
-        self.places().iter().map(|position| self.used[&position.0]).sum()
+        self.positions().iter().map(|position| self.used[&position.0]).sum()
     }
 
     /// Asserts that all units are usable when no requests arrive: unused leases are refunded, and
@@ -172,7 +175,9 @@ impl<'l> Fleet<'l> {
             self.nodes.iter().for_each(|node| at_once(node.sweep(self.now)));
         }
         let peek = |fleet: &Self| {
-            at_once(ask(&fleet.store, fleet.now, fleet.limit, &user(1), take(0, 0))).unwrap().used
+            at_once(apply_one(&fleet.store, fleet.now, fleet.limit, &user(1), take(0, 0)))
+                .unwrap()
+                .used
         };
         let recently = |killed: &Timestamp| killed.after(WINDOW).after(BLOCK) > self.now;
         if !self.killed.iter().any(recently) {
@@ -182,7 +187,7 @@ impl<'l> Fleet<'l> {
         assert_eq!(peek(self), 0);
         for node in &self.nodes {
             let counts = node.counts();
-            assert!(counts.units_given_back <= counts.units_taken + OPS as u64 * 5);
+            assert!(counts.units_returned <= counts.units_taken + OPS as u64 * 5);
         }
     }
 }
@@ -208,7 +213,8 @@ fn nodes_that_race_admit_the_quota_and_not_one_more() {
                     let mut admitted = 0;
                     for id in 0..QUOTA / 8 {
                         let id = u128::from(id) << 16 | (node * 4 + caller) as u128;
-                        let taken = ask(&*node_store, NOW, &limit, &user(1), take(1, id)).await;
+                        let taken =
+                            apply_one(&*node_store, NOW, &limit, &user(1), take(1, id)).await;
                         admitted += u64::from(taken.unwrap().admission == Admission::Now);
                     }
                     node_store.refund_all(NOW).await;
@@ -218,7 +224,7 @@ fn nodes_that_race_admit_the_quota_and_not_one_more() {
         }
         tasks.join_all().await.into_iter().sum::<u64>()
     });
-    let used = at_once(ask(&store, NOW, &limit, &user(1), take(0, 0))).unwrap().used;
+    let used = at_once(apply_one(&store, NOW, &limit, &user(1), take(0, 0))).unwrap().used;
     assert_eq!(used, admitted, "all that is unused went back");
     assert!(admitted <= QUOTA);
     // A request that was refused because of another node's lease may have left some units unused.
@@ -234,12 +240,12 @@ fn one_caller_takes_and_the_others_wait_for_it() {
         let node =
             Arc::new(QuotaLease::new(Arc::clone(&store), LeaseConfig { hot_after: 1, ..EAGER }));
         let limit = Arc::new(leased(&fixed("core", 1_000_000)));
-        ask(&*node, NOW, &limit, &user(1), take(100, 0)).await.unwrap();
+        apply_one(&*node, NOW, &limit, &user(1), take(100, 0)).await.unwrap();
         store.usually(Trouble::Held(Arc::clone(&gate)));
         let mut tasks = tokio::task::JoinSet::new();
         for id in 1..=100 {
             let (node, limit) = (Arc::clone(&node), Arc::clone(&limit));
-            tasks.spawn(async move { ask(&*node, NOW, &limit, &user(1), take(1, id)).await });
+            tasks.spawn(async move { apply_one(&*node, NOW, &limit, &user(1), take(1, id)).await });
         }
         until(|| store.calls() == 2).await;
         gate.add_permits(1);
@@ -266,15 +272,15 @@ fn what_costs_nothing_does_not_fit_where_all_is_used_because_another_limit_refus
         let node = QuotaLease::new(Arc::clone(&store), EAGER);
         let (limit, full, subject) = (leased(&fixed("core", 10)), fixed("full", 1), user(1));
         for id in 0..3 {
-            ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            apply_one(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
         }
-        ask(&node, NOW, &full, &subject, take(1, 3)).await.unwrap();
+        apply_one(&node, NOW, &full, &subject, take(1, 3)).await.unwrap();
         store.next([Trouble::Held(Arc::clone(&gate))]);
         let both = [charge(&limit, &subject, take(0, 4)), charge(&full, &subject, take(1, 4))];
         let both = node.apply(NOW, &both);
         let others = async {
             for id in 5..12 {
-                let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+                let taken = apply_one(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
                 assert_eq!(taken.admission, Admission::Now);
             }
             gate.add_permits(1);
@@ -295,22 +301,22 @@ fn an_answer_that_comes_after_a_later_one_stops_reading_from_what_is_used() {
         let store = Arc::new(Faulty::new());
         let node = QuotaLease::new(Arc::clone(&store), EAGER);
         let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
-        let first = ask(&node, NOW, &limit, &subject, take(3, 0)).await.unwrap();
+        let first = apply_one(&node, NOW, &limit, &subject, take(3, 0)).await.unwrap();
         store.next([Trouble::Late(Arc::clone(&gate))]);
         let Operation::Refund { cost, position, id, .. } = refund(1, 0, first.position) else {
             unreachable!()
         };
         let guarded = Operation::Refund { cost, position, id, deduplication: Deduplication::ById };
-        let refunded = ask(&node, NOW, &limit, &subject, guarded);
+        let refunded = apply_one(&node, NOW, &limit, &subject, guarded);
         let meanwhile = async {
-            let taken = ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+            let taken = apply_one(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
             assert_eq!((taken.used, node.counts().taken), (3, 1), "out of a lease");
             gate.add_permits(1);
         };
         let (refunded, ()) = tokio::join!(refunded, meanwhile);
         assert_eq!(refunded.map(|reading| reading.refunded), Ok(1));
         for (id, used) in [(2, 4), (3, 5)] {
-            let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            let taken = apply_one(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
             assert_eq!(taken.used, used);
         }
     });
@@ -327,7 +333,7 @@ fn a_late_answer_does_not_hide_the_charges_before_the_first_lease() {
         let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
         let mut position = None;
         for id in 0..4 {
-            let taken = ask(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            let taken = apply_one(&node, NOW, &limit, &subject, take(1, id)).await.unwrap();
             position = Some(taken.position);
         }
         store.next([Trouble::Late(Arc::clone(&gate))]);
@@ -335,15 +341,15 @@ fn a_late_answer_does_not_hide_the_charges_before_the_first_lease() {
             unreachable!()
         };
         let guarded = Operation::Refund { cost, position, id, deduplication: Deduplication::ById };
-        let refunded = ask(&node, NOW, &limit, &subject, guarded);
+        let refunded = apply_one(&node, NOW, &limit, &subject, guarded);
         let meanwhile = async {
-            let taken = ask(&node, NOW, &limit, &subject, take(1, 4)).await.unwrap();
+            let taken = apply_one(&node, NOW, &limit, &subject, take(1, 4)).await.unwrap();
             assert_eq!((taken.used, node.counts().taken), (4, 1), "out of a lease");
             gate.add_permits(1);
         };
         let (refunded, ()) = tokio::join!(refunded, meanwhile);
         assert_eq!(refunded.map(|reading| reading.refunded), Ok(1));
-        let taken = ask(&node, NOW, &limit, &subject, take(1, 5)).await.unwrap();
+        let taken = apply_one(&node, NOW, &limit, &subject, take(1, 5)).await.unwrap();
         assert_eq!(taken.used, 5);
     });
 }
@@ -355,13 +361,13 @@ fn a_lease_without_an_answer_counts_as_lost() {
         let store = Arc::new(Faulty::new());
         let node = QuotaLease::new(Arc::clone(&store), EAGER);
         let (limit, subject) = (leased(&fixed("core", 1_000)), user(1));
-        ask(&node, NOW, &limit, &subject, take(1, 0)).await.unwrap();
+        apply_one(&node, NOW, &limit, &subject, take(1, 0)).await.unwrap();
         store.next([Trouble::Lost(StoreError::TimedOut)]);
-        let taken = ask(&node, NOW, &limit, &subject, take(1, 1)).await;
+        let taken = apply_one(&node, NOW, &limit, &subject, take(1, 1)).await;
         assert_eq!(taken.err(), Some(StoreError::TimedOut));
         assert_eq!(node.counts().units_lost, 8, "eight times the charge");
         store.next([Trouble::Lost(StoreError::Unavailable)]);
-        let taken = ask(&node, NOW, &limit, &subject, take(1, 2)).await;
+        let taken = apply_one(&node, NOW, &limit, &subject, take(1, 2)).await;
         assert_eq!(taken.err(), Some(StoreError::Unavailable));
         assert_eq!(node.counts().units_lost, 8, "an unreachable store counted nothing");
     });
@@ -374,15 +380,15 @@ fn a_failure_is_heard_by_all_who_wait() {
         let store = Arc::new(Faulty::new());
         let node = Arc::new(QuotaLease::new(Arc::clone(&store), EAGER));
         let limit = Arc::new(leased(&fixed("core", 1_000_000)));
-        ask(&*node, NOW, &limit, &user(1), take(1, 0)).await.unwrap();
+        apply_one(&*node, NOW, &limit, &user(1), take(1, 0)).await.unwrap();
         store.usually(Trouble::Lost(StoreError::TimedOut));
         for id in 1..=10 {
-            let taken = ask(&*node, NOW, &limit, &user(1), take(1, id)).await;
+            let taken = apply_one(&*node, NOW, &limit, &user(1), take(1, id)).await;
             assert_eq!(taken.err(), Some(StoreError::TimedOut));
         }
         assert_eq!(store.calls(), 11, "each asked once and was told");
         store.usually(Trouble::None);
-        assert!(ask(&*node, NOW, &limit, &user(1), take(1, 11)).await.is_ok());
+        assert!(apply_one(&*node, NOW, &limit, &user(1), take(1, 11)).await.is_ok());
     });
 }
 
@@ -395,10 +401,10 @@ fn a_lease_that_comes_late_is_there_for_the_next() {
         let store = Arc::new(Faulty::new());
         let node = QuotaLease::new(Arc::clone(&store), EAGER);
         let limit = leased(&fixed("core", 1_000_000));
-        ask(&node, NOW, &limit, &user(1), take(1, 0)).await.unwrap();
+        apply_one(&node, NOW, &limit, &user(1), take(1, 0)).await.unwrap();
         store.usually(Trouble::Held(Arc::clone(&gate)));
         let subject = user(1);
-        let mut gone = Box::pin(ask(&node, NOW, &limit, &subject, take(1, 1)));
+        let mut gone = Box::pin(apply_one(&node, NOW, &limit, &subject, take(1, 1)));
         let poll = std::future::poll_fn(|context| {
             std::task::Poll::Ready(gone.as_mut().poll(context).is_pending())
         });
@@ -407,7 +413,7 @@ fn a_lease_that_comes_late_is_there_for_the_next() {
         until(|| store.calls() == 2).await;
         gate.add_permits(1);
         until(|| node.counts().taken == 1).await;
-        let taken = ask(&node, NOW, &limit, &user(1), take(1, 2)).await.unwrap();
+        let taken = apply_one(&node, NOW, &limit, &user(1), take(1, 2)).await.unwrap();
         assert_eq!((taken.used, store.calls()), (2, 2));
     });
 }
@@ -419,13 +425,13 @@ fn what_another_node_had_of_a_forgotten_window_is_bounded() {
     let nodes = [(); 2].map(|()| QuotaLease::new(Arc::clone(&store), EAGER));
     let limit = leased(&calendar("core", 100));
     for (node, id) in [0, 0, 1, 1].into_iter().zip(0..) {
-        at_once(ask(&nodes[node], NOW, &limit, &user(1), take(1, id))).unwrap();
+        at_once(apply_one(&nodes[node], NOW, &limit, &user(1), take(1, id))).unwrap();
     }
-    at_once(ask(&nodes[0], NOW, &limit, &user(1), Operation::Reset)).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &limit, &user(1), Operation::Reset)).unwrap();
     let mut admitted = 0;
     for id in 10..400 {
         let node = &nodes[id as usize % 2];
-        let taken = at_once(ask(node, NOW, &limit, &user(1), take(1, id))).unwrap();
+        let taken = at_once(apply_one(node, NOW, &limit, &user(1), take(1, id))).unwrap();
         admitted += u64::from(taken.admission == Admission::Now);
     }
     let bound = limit.capacity() + nodes[1].max_unused_units(&limit);

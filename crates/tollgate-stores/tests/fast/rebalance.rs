@@ -14,8 +14,8 @@ use tollgate_stores::{Atomic, Deadline, Rebalance, Shard, Sharded};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, two_buckets,
-    until, user,
+    NOW, apply_one, calls, charge, comparable, fixed, key, of_every_kind, refund, replay, take,
+    two_buckets, until, user,
 };
 
 /// Returns a shard map with these names, weights and stores.
@@ -75,7 +75,7 @@ proptest! {
                 if knows_old { old.apply(now, &own).await } else { node.apply(now, &own).await }
             });
             let answer = answer.unwrap();
-            prop_assert_eq!(told(&answer), told(&one.apply_now(now, &own).unwrap()));
+            prop_assert_eq!(comparable(&answer), comparable(&one.apply_now(now, &own).unwrap()));
             Ok(())
         })?;
     }
@@ -114,7 +114,7 @@ proptest! {
             });
             let (answer, exact) = (answer.unwrap(), one.apply_now(now, &own).unwrap());
             let met = (own[0].limit, now, node);
-            prop_assert_eq!(told(&answer), told(&exact), "{:?}", met);
+            prop_assert_eq!(comparable(&answer), comparable(&exact), "{:?}", met);
             Ok(())
         })?;
     }
@@ -149,9 +149,9 @@ async fn of_a_limit_exactly_the_quota_is_admitted_through_a_move() {
             let node = (step + number) % 4;
             let take = take(1, step as u128);
             let reading = match nodes.get(node) {
-                Some(node) => ask(node, NOW, &limit, subject, take).await,
-                None if leading == 0 => ask(&old, NOW, &limit, subject, take).await,
-                None => ask(&nodes[0], NOW, &limit, subject, take).await,
+                Some(node) => apply_one(node, NOW, &limit, subject, take).await,
+                None if leading == 0 => apply_one(&old, NOW, &limit, subject, take).await,
+                None => apply_one(&nodes[0], NOW, &limit, subject, take).await,
             };
             let reading = reading.unwrap();
             admitted[number] += u64::from(reading.admission == Admission::Now);
@@ -172,16 +172,17 @@ pub(crate) fn mover<S: Store>(node: &Rebalance<S>) -> Subject {
 async fn a_receipt_is_redeemed_at_both_owners_and_by_the_new_one_alone() {
     let node = Fleet::new().node();
     let (limit, subject) = (fixed("core", 5), mover(&node));
-    let first = ask(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
-    let second = ask(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
-    let back = ask(&node, NOW, &limit, &subject, refund(3, 1, first.position)).await.unwrap();
+    let first = apply_one(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    let second = apply_one(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    let back = apply_one(&node, NOW, &limit, &subject, refund(3, 1, first.position)).await.unwrap();
     assert_eq!((back.refunded, back.used), (3, 2));
     let used = async |shards: &Shards<Memory>| {
-        ask(shards, NOW, &limit, &subject, take(0, 0)).await.unwrap().used
+        apply_one(shards, NOW, &limit, &subject, take(0, 0)).await.unwrap().used
     };
     assert_eq!((used(node.before()).await, used(node.after()).await), (2, 2));
     node.enter(Phase::Cutover);
-    let back = ask(&node, NOW, &limit, &subject, refund(2, 2, second.position)).await.unwrap();
+    let back =
+        apply_one(&node, NOW, &limit, &subject, refund(2, 2, second.position)).await.unwrap();
     assert_eq!((back.refunded, back.used), (2, 0));
 }
 
@@ -199,7 +200,7 @@ async fn a_fading_unit_that_one_owner_has_not_heard_of_delays_who_comes_again() 
     for (id, (node, now, cost)) in asked.into_iter().enumerate() {
         let take = charge(&limit, &subject, take(cost, id as u128));
         let answer = node.apply(now, &[take]).await.unwrap();
-        assert_eq!(told(&answer), told(&one.apply_now(now, &[take]).unwrap()), "{id}");
+        assert_eq!(comparable(&answer), comparable(&one.apply_now(now, &[take]).unwrap()), "{id}");
     }
 }
 
@@ -208,16 +209,16 @@ async fn what_a_new_owner_did_not_answer_is_made_good() {
     let two = Two::new();
     let node = two.node();
     let (limit, subject) = (fixed("core", 5), mover(&node));
-    ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     two.new.next([Trouble::Lost(StoreError::Unavailable)]);
-    let alone = ask(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    let reading = apply_one(&node, NOW, &limit, &subject, take(2, 2)).await.unwrap();
     assert_eq!(
-        (alone.admission, alone.used, node.diverged()),
+        (reading.admission, reading.used, node.diverged()),
         (Admission::Now, 3, 1),
         "the caller hears nothing"
     );
-    let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
-    let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
+    let next = apply_one(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    let led = apply_one(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
     assert_eq!((next.used, led.used), (4, 4));
 }
 
@@ -254,18 +255,18 @@ async fn what_a_caller_did_not_wait_for_is_made_good() {
         let two = Two::new();
         let node = two.node();
         let (limit, subject) = (fixed("core", 9), mover(&node));
-        ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+        apply_one(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
         let met = format!("{at_old:?}, {at_new:?}");
         two.old.next([at_old]);
         two.new.next([at_new]);
         let impatient = Deadline::new(&node).with_budget(Duration::from_millis(5));
-        let left = ask(&impatient, NOW, &limit, &subject, take(2, 2)).await;
+        let left = apply_one(&impatient, NOW, &limit, &subject, take(2, 2)).await;
         assert_eq!(left.unwrap_err(), StoreError::TimedOut, "{met}");
         assert_eq!(node.diverged(), 1, "{met}");
         // Remove faults that were not used.
         two.new.clear();
-        let next = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
-        let led = ask(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
+        let next = apply_one(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+        let led = apply_one(node.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
         assert_eq!((next.used, led.used), (counted + 2, counted + 2), "{met}");
     }
 }
@@ -276,12 +277,12 @@ async fn who_cannot_be_asked_for_is_left_behind() {
     let two = Two::new();
     let node = two.node();
     let (limit, subject) = (fixed("core", 5), mover(&node));
-    ask(node.before(), NOW, &limit, &subject, take(4, 1)).await.unwrap();
+    apply_one(node.before(), NOW, &limit, &subject, take(4, 1)).await.unwrap();
     node.enter(Phase::Cutover);
     two.old.next([Trouble::Lost(StoreError::Unavailable)]);
-    let alone = ask(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap();
-    assert_eq!((alone.used, node.failed_transfers(), node.transferred()), (1, 1, 0));
-    let found = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    let reading = apply_one(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+    assert_eq!((reading.used, node.failed_transfers(), node.transferred()), (1, 1, 0));
+    let found = apply_one(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     assert_eq!((found.used, node.failed_transfers(), node.transferred()), (5, 1, 1));
 }
 
@@ -293,21 +294,21 @@ async fn what_the_new_owner_refuses_is_refunded_at_the_old_one() {
     ahead.enter(Phase::Cutover);
     let (limit, subject) = (fixed("core", 5), mover(&behind));
     let other = fixed("beside", 9);
-    ask(&ahead, NOW, &limit, &subject, take(4, 1)).await.unwrap();
+    apply_one(&ahead, NOW, &limit, &subject, take(4, 1)).await.unwrap();
     let both = [charge(&limit, &subject, take(2, 2)), charge(&other, &subject, take(1, 2))];
     let refused = behind.apply(NOW, &both).await.unwrap();
     assert_ne!(refused[0].admission, Admission::Now);
     assert_eq!(refused[0].used, 4, "as the new owner says");
     for (limit, used) in [(&limit, 4), (&other, 0)] {
-        let reading = ask(&ahead, NOW, limit, &subject, take(0, 0)).await.unwrap();
+        let reading = apply_one(&ahead, NOW, limit, &subject, take(0, 0)).await.unwrap();
         assert_eq!(reading.used, used);
     }
     assert_eq!(
-        ask(&behind, NOW, &limit, &subject, take(1, 3)).await.unwrap().admission,
+        apply_one(&behind, NOW, &limit, &subject, take(1, 3)).await.unwrap().admission,
         Admission::Now
     );
     assert_ne!(
-        ask(&ahead, NOW, &limit, &subject, take(1, 4)).await.unwrap().admission,
+        apply_one(&ahead, NOW, &limit, &subject, take(1, 4)).await.unwrap().admission,
         Admission::Now
     );
 }
@@ -323,8 +324,8 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
     let staying = (0..).map(user).find(|user| !behind.moves(user)).unwrap();
     let (beside, fresh) = (fixed("beside", 9), fixed("fresh", 9));
     let hammered = fixed("hammered", 9).with_refusals(Refusals::Counted).unwrap();
-    ask(&behind, NOW, &beside, &staying, take(3, 1)).await.unwrap();
-    ask(&ahead, NOW, &limit, &subject, take(4, 2)).await.unwrap();
+    apply_one(&behind, NOW, &beside, &staying, take(3, 1)).await.unwrap();
+    apply_one(&ahead, NOW, &limit, &subject, take(4, 2)).await.unwrap();
     let gate = Arc::new(Semaphore::new(0));
     two.new.next([Trouble::Held(Arc::clone(&gate))]);
     let charges = [
@@ -336,7 +337,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
     let meanwhile = async {
         // Another request charges the subject that does not move, before the new owner has refused.
         until(|| two.new.calls() == 2).await;
-        ask(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
+        apply_one(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
         gate.add_permits(1);
     };
     let (refused, ()) = tokio::join!(behind.apply(NOW, &charges), meanwhile);
@@ -345,7 +346,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
     let used: Vec<_> = refused.iter().map(|reading| reading.used).collect();
     assert_eq!(used, [4, 3, 1, 1]);
     for (limit, used) in [(&beside, 3), (&fresh, 1), (&hammered, 1)] {
-        let reading = ask(&ahead, NOW, limit, &staying, take(0, 0)).await.unwrap();
+        let reading = apply_one(&ahead, NOW, limit, &staying, take(0, 0)).await.unwrap();
         assert_eq!(reading.used, used, "{limit:?}");
     }
     assert_eq!(behind.diverged(), 0);

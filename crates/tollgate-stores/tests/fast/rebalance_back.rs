@@ -17,7 +17,7 @@ use tollgate_stores::rollout::DEFAULT_TRANSFER_TIME;
 use crate::faulty::Trouble;
 use crate::give_back::{Deed, as_one_memory, limits, once, steps};
 use crate::rebalance::{Fleet, Two, mover};
-use crate::setup::{NOW, WINDOW, ask, fixed, in_flight, refund, take, user};
+use crate::setup::{NOW, WINDOW, apply_one, fixed, in_flight, refund, take, user};
 
 proptest! {
     /// Nodes in neighbouring phases behave like one memory store, even if some nodes forget which
@@ -45,11 +45,11 @@ proptest! {
             // Refunds through a node that uses only the old map never reach the new owner.
             let takes = matches!(step.deed, Deed::Take(_));
             let knows_old = some_know_old && takes && step.node == 3 && number < lead_at;
-            let asked = [*charge];
+            let single = [*charge];
             runtime.block_on(async {
                 match knows_old {
-                    true => tollgate::model::Store::apply(&old, now, &asked).await,
-                    false => tollgate::model::Store::apply(&nodes[step.node], now, &asked).await,
+                    true => tollgate::model::Store::apply(&old, now, &single).await,
+                    false => tollgate::model::Store::apply(&nodes[step.node], now, &single).await,
                 }
             }).unwrap()[0]
         })?;
@@ -72,17 +72,18 @@ async fn a_lease_that_was_refunded_is_free_whoever_is_asked() {
         let fleet = Fleet::new();
         let nodes = phases.map(|_| fleet.node());
         let (limit, subject) = (in_flight("flight", 1), mover(&nodes[0]));
-        ask(&nodes[0], NOW, &limit, &subject, take(1, 1)).await.unwrap();
+        apply_one(&nodes[0], NOW, &limit, &subject, take(1, 1)).await.unwrap();
         nodes.iter().zip(phases).for_each(|(node, phase)| node.enter(phase));
-        let back =
-            ask(&nodes[1], NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
+        let back = apply_one(&nodes[1], NOW, &limit, &subject, refund(1, 1, ChargePosition(0)))
+            .await
+            .unwrap();
         assert_eq!((back.refunded, back.used), (1, 0), "{phases:?}");
         let look = Operation::Peek { cost: Cost::ONE };
-        assert_eq!(ask(&nodes[2], NOW, &limit, &subject, look).await.unwrap().used, 0);
+        assert_eq!(apply_one(&nodes[2], NOW, &limit, &subject, look).await.unwrap().used, 0);
         for (id, node) in (2..).zip(&nodes) {
-            let again = ask(node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            let again = apply_one(node, NOW, &limit, &subject, take(1, id)).await.unwrap();
             assert_eq!(again.admission, Admission::Now, "{phases:?}");
-            ask(node, NOW, &limit, &subject, refund(1, id, again.position)).await.unwrap();
+            apply_one(node, NOW, &limit, &subject, refund(1, id, again.position)).await.unwrap();
         }
     }
 }
@@ -93,10 +94,10 @@ async fn what_was_forgotten_stays_so_whoever_is_asked() {
         let fleet = Fleet::new();
         let nodes = phases.map(|_| fleet.node());
         let (limit, subject) = (fixed("core", 5), mover(&nodes[0]));
-        ask(&nodes[0], NOW, &limit, &subject, take(5, 1)).await.unwrap();
+        apply_one(&nodes[0], NOW, &limit, &subject, take(5, 1)).await.unwrap();
         nodes.iter().zip(phases).for_each(|(node, phase)| node.enter(phase));
-        ask(&nodes[1], NOW, &limit, &subject, Operation::Reset).await.unwrap();
-        let afresh = ask(&nodes[2], NOW, &limit, &subject, take(5, 2)).await.unwrap();
+        apply_one(&nodes[1], NOW, &limit, &subject, Operation::Reset).await.unwrap();
+        let afresh = apply_one(&nodes[2], NOW, &limit, &subject, take(5, 2)).await.unwrap();
         assert_eq!((afresh.admission, afresh.used), (Admission::Now, 5), "{phases:?}");
     }
 }
@@ -109,17 +110,17 @@ async fn who_cannot_forget_at_both_owners_says_so() {
             let two = Two::new();
             let node = two.node();
             let (limit, subject) = (fixed("core", 5), mover(&node));
-            ask(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+            apply_one(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
             node.enter(phase);
-            ask(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+            apply_one(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap();
             let troubled = if at_new { &two.new } else { &two.old };
             troubled.next([lost()]);
-            let told = ask(&node, NOW, &limit, &subject, Operation::Reset).await;
-            assert_eq!(told.unwrap_err(), StoreError::Unavailable, "{phase:?}");
-            ask(&node, NOW, &limit, &subject, Operation::Reset).await.unwrap();
+            let result = apply_one(&node, NOW, &limit, &subject, Operation::Reset).await;
+            assert_eq!(result.unwrap_err(), StoreError::Unavailable, "{phase:?}");
+            apply_one(&node, NOW, &limit, &subject, Operation::Reset).await.unwrap();
             let (meets, take) = (two.node(), take(5, 3));
             meets.enter(phase);
-            let afresh = ask(&meets, NOW, &limit, &subject, take).await.unwrap();
+            let afresh = apply_one(&meets, NOW, &limit, &subject, take).await.unwrap();
             assert_eq!((afresh.admission, afresh.used), (Admission::Now, 5), "{phase:?}");
         }
     }
@@ -135,20 +136,20 @@ async fn what_one_owner_alone_gave_back_may_count_until_it_is_over() {
         let two = Two::new();
         let (node, meets) = (two.node(), two.node());
         let (limit, subject) = (in_flight("flight", 1), mover(&node));
-        ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+        apply_one(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
         [&node, &meets].iter().for_each(|node| node.enter(Phase::Cutover));
-        ask(&node, NOW, &limit, &subject, take(0, 0)).await.unwrap();
+        apply_one(&node, NOW, &limit, &subject, take(0, 0)).await.unwrap();
         two.old.next([trouble]);
         let began = Instant::now();
         let back =
-            ask(&node, NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
+            apply_one(&node, NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
         assert_eq!((back.refunded, back.used, node.diverged()), (1, 0, 1));
         assert!(began.elapsed() <= DEFAULT_TRANSFER_TIME + Duration::from_millis(1));
-        let held_back = ask(&meets, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+        let held_back = apply_one(&meets, NOW, &limit, &subject, take(1, 2)).await.unwrap();
         assert_eq!((held_back.admission == Admission::Now, held_back.used), (false, 1));
         let over = NOW.after(WINDOW);
         assert_eq!(
-            ask(&meets, over, &limit, &subject, take(1, 3)).await.unwrap().admission,
+            apply_one(&meets, over, &limit, &subject, take(1, 3)).await.unwrap().admission,
             Admission::Now
         );
     }
@@ -160,15 +161,15 @@ async fn nothing_is_refunded_at_an_owner_whose_subjects_have_not_arrived() {
     let two = Two::new();
     let node = two.node();
     let (limit, subject) = (fixed("core", 9), mover(&node));
-    ask(node.before(), NOW, &limit, &subject, take(4, 1)).await.unwrap();
+    apply_one(node.before(), NOW, &limit, &subject, take(4, 1)).await.unwrap();
     node.enter(Phase::Cutover);
     let lost = || Trouble::Lost(StoreError::Unavailable);
     two.old.next([lost()]);
-    let taken = ask(&node, NOW, &limit, &subject, take(3, 2)).await.unwrap();
+    let taken = apply_one(&node, NOW, &limit, &subject, take(3, 2)).await.unwrap();
     two.old.next([lost()]);
-    let back = ask(&node, NOW, &limit, &subject, refund(3, 2, taken.position)).await.unwrap();
+    let back = apply_one(&node, NOW, &limit, &subject, refund(3, 2, taken.position)).await.unwrap();
     assert_eq!((back.used, node.diverged(), node.failed_transfers()), (0, 1, 2));
-    assert_eq!(ask(&node, NOW, &limit, &subject, take(0, 3)).await.unwrap().used, 4);
+    assert_eq!(apply_one(&node, NOW, &limit, &subject, take(0, 3)).await.unwrap().used, 4);
 }
 
 /// The new owner refuses a charge that the old owner admitted, and the old owner does not answer
@@ -179,13 +180,13 @@ async fn owners_that_could_not_be_made_equal_are_counted_as_diverged() {
     let node = two.node();
     let (limit, subject) = (fixed("core", 5), mover(&node));
     node.enter(Phase::DualWrite);
-    ask(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
-    ask(&two.new, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    apply_one(&node, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    apply_one(&two.new, NOW, &limit, &subject, take(2, 2)).await.unwrap();
     two.old.next([Trouble::None, Trouble::Lost(StoreError::Unavailable)]);
-    let refused = ask(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    let refused = apply_one(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     assert!(refused.admission != Admission::Now);
     assert_eq!(node.diverged(), 1);
-    let old = ask(&two.old, NOW, &limit, &subject, take(0, 4)).await.unwrap();
+    let old = apply_one(&two.old, NOW, &limit, &subject, take(0, 4)).await.unwrap();
     assert_eq!(old.used, 4, "it still counts the refused unit");
 }
 
@@ -195,12 +196,12 @@ async fn both_owners_are_asked_whatever_one_of_them_answers() {
     let two = Two::new();
     let node = two.node();
     let (limit, subject) = (in_flight("flight", 1), mover(&node));
-    ask(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&node, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     two.old.next([Trouble::Unheard(StoreError::TimedOut)]);
-    let back = ask(&node, NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await;
+    let back = apply_one(&node, NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await;
     assert_eq!(back.unwrap_err(), StoreError::TimedOut);
     assert_eq!(
-        ask(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap().admission,
+        apply_one(&node, NOW, &limit, &subject, take(1, 2)).await.unwrap().admission,
         Admission::Now
     );
 }
@@ -211,14 +212,15 @@ async fn a_repeated_receipt_gives_back_once_through_every_node() {
         let fleet = Fleet::new();
         let nodes = phases.map(|_| fleet.node());
         let (limit, subject) = (fixed("core", 9), mover(&nodes[0]));
-        ask(&nodes[0], NOW, &limit, &subject, take(4, 1)).await.unwrap();
-        let position = ask(&nodes[0], NOW, &limit, &subject, take(3, 2)).await.unwrap().position;
+        apply_one(&nodes[0], NOW, &limit, &subject, take(4, 1)).await.unwrap();
+        let position =
+            apply_one(&nodes[0], NOW, &limit, &subject, take(3, 2)).await.unwrap().position;
         nodes.iter().zip(phases).for_each(|(node, phase)| node.enter(phase));
         let (cost, id, deduplication) = (Cost::new(3).unwrap(), ChargeId(2), Deduplication::ById);
         let back = Operation::Refund { cost, position, id, deduplication };
         for (node, refunded) in [(1, 3), (2, 0), (0, 0), (1, 0)] {
-            let told = ask(&nodes[node], NOW, &limit, &subject, back).await.unwrap();
-            assert_eq!((told.refunded, told.used), (refunded, 4), "{phases:?}");
+            let result = apply_one(&nodes[node], NOW, &limit, &subject, back).await.unwrap();
+            assert_eq!((result.refunded, result.used), (refunded, 4), "{phases:?}");
         }
     }
 }

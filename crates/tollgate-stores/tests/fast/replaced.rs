@@ -54,7 +54,7 @@ async fn check<S: Store>(limiter: &Limiter<S>) -> Decision {
     limiter.check(&attributes).await
 }
 
-fn stands(decision: &Decision) -> (u64, u64, u64) {
+fn status_of(decision: &Decision) -> (u64, u64, u64) {
     let LimitStatus { used, remaining, .. } = decision.evaluation.statuses[0];
     (decision.evaluation.statuses[0].limit.capacity(), used, remaining)
 }
@@ -63,15 +63,15 @@ fn stands(decision: &Decision) -> (u64, u64, u64) {
 async fn what_was_used_stays_used_and_never_leaves_less_than_nothing() {
     let limiter = limiter(revision("one", window(10, 3_600), OnChange::Keep));
     for used in 1..=6 {
-        assert_eq!(stands(&check(&limiter).await), (10, used, 10 - used));
+        assert_eq!(status_of(&check(&limiter).await), (10, used, 10 - used));
     }
     let reset = check(&limiter).await.evaluation.statuses[0].resets_at;
     limiter.replace_policy(revision("higher", window(100, 3_600), OnChange::Keep));
-    assert_eq!(stands(&check(&limiter).await), (100, 8, 92));
+    assert_eq!(status_of(&check(&limiter).await), (100, 8, 92));
     limiter.replace_policy(revision("lower", window(5, 60), OnChange::Keep));
     let refused = check(&limiter).await;
     assert!(!refused.is_admitted());
-    assert_eq!((stands(&refused), &**refused.policy.version()), ((5, 8, 0), "lower"));
+    assert_eq!((status_of(&refused), &**refused.policy.version()), ((5, 8, 0), "lower"));
     assert_eq!(
         refused.evaluation.statuses[0].resets_at, reset,
         "the window that runs ends as told"
@@ -83,11 +83,11 @@ async fn a_restart_forgets_and_finds_again_what_it_comes_back_to() {
     let limiter = limiter(revision("one", window(10, 60), OnChange::Restart));
     check(&limiter).await;
     limiter.replace_policy(revision("same", window(10, 60), OnChange::Restart));
-    assert_eq!(stands(&check(&limiter).await), (10, 2, 8), "nothing changed");
+    assert_eq!(status_of(&check(&limiter).await), (10, 2, 8), "nothing changed");
     limiter.replace_policy(revision("other", window(20, 60), OnChange::Restart));
-    assert_eq!(stands(&check(&limiter).await), (20, 1, 19));
+    assert_eq!(status_of(&check(&limiter).await), (20, 1, 19));
     limiter.replace_policy(revision("back", window(10, 60), OnChange::Restart));
-    assert_eq!(stands(&check(&limiter).await), (10, 3, 7));
+    assert_eq!(status_of(&check(&limiter).await), (10, 3, 7));
 }
 
 #[tokio::test]
@@ -95,9 +95,9 @@ async fn another_algorithm_starts_afresh_and_leaves_the_old_one_s_counters() {
     let limiter = limiter(revision("one", window(10, 60), OnChange::Keep));
     check(&limiter).await;
     limiter.replace_policy(revision("two", bucket(10, 60), OnChange::Keep));
-    assert_eq!(stands(&check(&limiter).await), (10, 1, 9));
+    assert_eq!(status_of(&check(&limiter).await), (10, 1, 9));
     limiter.replace_policy(revision("three", window(10, 60), OnChange::Keep));
-    assert_eq!(stands(&check(&limiter).await), (10, 2, 8));
+    assert_eq!(status_of(&check(&limiter).await), (10, 2, 8));
 }
 
 #[tokio::test]
@@ -119,14 +119,14 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     };
     replace("two", window(100, 30));
     let first = check(&one).await;
-    assert_eq!(stands(&first), (100, 51, 49));
+    assert_eq!(status_of(&first), (100, 51, 49));
     assert_eq!(first.evaluation.statuses[0].resets_at, START.after(Millis::from_secs(30)));
-    assert_eq!(stands(&check(&other).await), (100, 52, 48), "both took over the same");
+    assert_eq!(status_of(&check(&other).await), (100, 52, 48), "both took over the same");
     assert_eq!((one.store().transferred(), other.store().transferred()), (1, 1));
     // The limit gets another algorithm, and the first decision with it is a refusal. A subject
     // without remaining units still has no remaining units.
     replace("three", bucket(10, 60));
-    assert_eq!(stands(&check(&one).await), (10, 7, 3));
+    assert_eq!(status_of(&check(&one).await), (10, 7, 3));
     for _ in 0..3 {
         assert!(check(&other).await.is_admitted());
     }
@@ -151,7 +151,7 @@ async fn receipts_of_the_old_policy_are_taken_where_the_limit_lives_on() {
     limiter.replace_policy(revision("three", window(5, 60), OnChange::Restart));
     let redeemed = limiter.redeem_at(START, &text).await.unwrap();
     assert_eq!(redeemed.outcome, Outcome::Unchanged, "its counters are others");
-    assert_eq!(stands(&check(&limiter).await), (5, 1, 4));
+    assert_eq!(status_of(&check(&limiter).await), (5, 1, 4));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn every_decision_is_of_one_policy_while_it_is_replaced() {
                     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
                     while !is_over.load(Ordering::Relaxed) {
                         let decision = runtime.block_on(check(&limiter));
-                        let (quota, used, remaining) = stands(&decision);
+                        let (quota, used, remaining) = status_of(&decision);
                         assert_eq!(quota.to_string(), **decision.policy.version());
                         assert_eq!(remaining, quota - used);
                         decided += 1;
@@ -183,7 +183,7 @@ fn every_decision_is_of_one_policy_while_it_is_replaced() {
         is_over.store(true, Ordering::Relaxed);
         let decided: u64 = deciders.into_iter().map(|decider| decider.join().unwrap()).sum();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        let (_, used, _) = stands(&runtime.block_on(check(&limiter)));
+        let (_, used, _) = status_of(&runtime.block_on(check(&limiter)));
         assert_eq!(used, decided + 1, "every charge was counted once, in the same window");
     });
 }

@@ -16,7 +16,8 @@ use tollgate_stores::{Atomic, Rollout};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, ask, calls, charge, fixed, key, of_every_kind, refund, replay, take, told, user,
+    NOW, apply_one, calls, charge, comparable, fixed, key, of_every_kind, refund, replay, take,
+    user,
 };
 
 type Two<A, B> = Atomic<Rollout<A, B>>;
@@ -55,7 +56,7 @@ proptest! {
             let own: Vec<_> =
                 charges.iter().filter(|charge| charge.subject == subject).copied().collect();
             let answer = runtime.block_on(store.apply(now, &own)).unwrap();
-            prop_assert_eq!(told(&answer), told(&one.apply_now(now, &own).unwrap()));
+            prop_assert_eq!(comparable(&answer), comparable(&one.apply_now(now, &own).unwrap()));
             Ok(())
         })?;
     }
@@ -104,7 +105,7 @@ async fn of_a_limit_no_more_is_admitted_through_a_ramp() {
         for (subject, admitted) in users.iter().zip(&mut admitted) {
             let node = &nodes[(turn + *admitted as usize) % nodes.len()];
             let id = turn as u128;
-            let reading = ask(node, NOW, &limit, subject, take(1, id)).await.unwrap();
+            let reading = apply_one(node, NOW, &limit, subject, take(1, id)).await.unwrap();
             *admitted += u64::from(reading.admission == Admission::Now);
         }
     }
@@ -117,9 +118,10 @@ async fn a_receipt_is_redeemed_where_its_subject_went() {
     let percentage = RolloutPercentage::new(Percent::NONE);
     let store = two(&percentage, Memory::default(), Memory::default());
     let (limit, subject) = (fixed("core", 5), user(1));
-    let taken = ask(&store, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    let taken = apply_one(&store, NOW, &limit, &subject, take(3, 1)).await.unwrap();
     percentage.set(Percent::ALL);
-    let back = ask(&store, NOW, &limit, &subject, refund(3, 1, taken.position)).await.unwrap();
+    let back =
+        apply_one(&store, NOW, &limit, &subject, refund(3, 1, taken.position)).await.unwrap();
     assert_eq!((back.refunded, back.used), (3, 0));
 }
 
@@ -129,10 +131,10 @@ async fn who_starts_afresh_has_a_window_more() {
     let stores = Rollout::new(&key(), percentage.clone(), Memory::default(), Memory::default());
     let store = Atomic::new(stores.with_on_move(OnMove::Reset));
     let (limit, subject) = (fixed("core", 5), user(1));
-    ask(&store, NOW, &limit, &subject, take(5, 1)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, take(5, 1)).await.unwrap();
     percentage.set(Percent::ALL);
     assert_eq!(
-        ask(&store, NOW, &limit, &subject, take(5, 2)).await.unwrap().admission,
+        apply_one(&store, NOW, &limit, &subject, take(5, 2)).await.unwrap().admission,
         Admission::Now
     );
     assert_eq!(store.partitions().transferred(), 0);
@@ -143,20 +145,20 @@ async fn a_store_that_does_not_report_is_asked_again_and_nobody_waits_for_it_lon
     let percentage = RolloutPercentage::new(Percent::NONE);
     let store = two(&percentage, Faulty::new(), Memory::default());
     let (limit, subject) = (fixed("core", 5), user(1));
-    ask(&store, NOW, &limit, &subject, take(3, 1)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, take(3, 1)).await.unwrap();
     percentage.set(Percent::ALL);
     let old = store.partitions().old();
     old.next([Trouble::Lost(StoreError::Unavailable)]);
-    let alone = ask(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+    let reading = apply_one(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
     assert_eq!(
-        (alone.used, store.partitions().failed_transfers()),
+        (reading.used, store.partitions().failed_transfers()),
         (1, 1),
         "nothing is known of before"
     );
     old.next([Trouble::Held(Arc::new(Semaphore::new(0)))]);
-    let late = ask(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    let late = apply_one(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     assert_eq!((late.used, store.partitions().failed_transfers()), (2, 2));
-    let known = ask(&store, NOW, &limit, &subject, take(1, 4)).await.unwrap();
+    let known = apply_one(&store, NOW, &limit, &subject, take(1, 4)).await.unwrap();
     assert_eq!(known.used, 4, "the larger of both, and one more");
 }
 
@@ -171,7 +173,7 @@ async fn what_nodes_that_disagree_admit_is_within_the_bound() {
     let mut admitted = 0;
     for id in 0..30 {
         let node = if id % 2 == 0 { &slow } else { &quick };
-        let reading = ask(node, NOW, &limit, &subject, take(1, id)).await.unwrap();
+        let reading = apply_one(node, NOW, &limit, &subject, take(1, id)).await.unwrap();
         admitted += u64::from(reading.admission == Admission::Now);
     }
     let bound = max_over_admission(&limit, 30, Duration::from_secs(1));
@@ -194,7 +196,7 @@ async fn a_call_on_both_sides_is_all_or_nothing() {
     assert!(apply(1).await.all_admitted());
     assert!(!apply(2).await.all_admitted());
     let used = async |limit: &Limit, subject| {
-        ask(&store, NOW, limit, subject, take(0, 0)).await.unwrap().used
+        apply_one(&store, NOW, limit, subject, take(0, 0)).await.unwrap().used
     };
     assert_eq!((used(&narrow, &here).await, used(&wide, &there).await), (1, 1));
 }

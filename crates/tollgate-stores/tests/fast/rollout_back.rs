@@ -13,7 +13,7 @@ use tollgate_stores::{Atomic, Rollout};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::give_back::{as_one_memory, limits, once, steps};
-use crate::setup::{NOW, WINDOW, ask, fixed, in_flight, key, refund, take, user};
+use crate::setup::{NOW, WINDOW, apply_one, fixed, in_flight, key, refund, take, user};
 
 /// Returns nodes with the same percentage. The nodes remember few of the subjects that they
 /// transferred.
@@ -60,15 +60,17 @@ async fn what_one_node_gave_back_or_forgot_no_other_brings_along() {
             RolloutPercentage::new(if to == Percent::ALL { Percent::NONE } else { Percent::ALL });
         let nodes = nodes(&percentage, (&Arc::<Memory>::default(), &Arc::<Memory>::default()));
         let (flight, core, subject) = (in_flight("flight", 1), fixed("core", 5), user(1));
-        ask(&nodes[0], NOW, &flight, &subject, take(1, 1)).await.unwrap();
-        ask(&nodes[0], NOW, &core, &subject, take(5, 1)).await.unwrap();
+        apply_one(&nodes[0], NOW, &flight, &subject, take(1, 1)).await.unwrap();
+        apply_one(&nodes[0], NOW, &core, &subject, take(5, 1)).await.unwrap();
         percentage.set(to);
-        ask(&nodes[1], NOW, &flight, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
-        ask(&nodes[1], NOW, &core, &subject, Operation::Reset).await.unwrap();
+        apply_one(&nodes[1], NOW, &flight, &subject, refund(1, 1, ChargePosition(0)))
+            .await
+            .unwrap();
+        apply_one(&nodes[1], NOW, &core, &subject, Operation::Reset).await.unwrap();
         for limit in [&flight, &core] {
             let look = Operation::Peek { cost: Cost::ONE };
-            assert_eq!(ask(&nodes[2], NOW, limit, &subject, look).await.unwrap().used, 0);
-            let taken = ask(&nodes[3], NOW, limit, &subject, take(1, 2)).await.unwrap();
+            assert_eq!(apply_one(&nodes[2], NOW, limit, &subject, look).await.unwrap().used, 0);
+            let taken = apply_one(&nodes[3], NOW, limit, &subject, take(1, 2)).await.unwrap();
             assert_eq!((taken.admission, taken.used), (Admission::Now, 1));
         }
     }
@@ -80,24 +82,24 @@ async fn what_the_other_store_does_not_hear_of_is_held_back_and_forgetting_fails
     let (old, new) = (Arc::new(Faulty::new()), Arc::<Memory>::default());
     let nodes = nodes(&percentage, (&old, &new));
     let (limit, subject) = (in_flight("flight", 1), user(1));
-    ask(&nodes[0], NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&nodes[0], NOW, &limit, &subject, take(1, 1)).await.unwrap();
     percentage.set(Percent::ALL);
-    ask(&nodes[1], NOW, &limit, &subject, take(0, 0)).await.unwrap();
+    apply_one(&nodes[1], NOW, &limit, &subject, take(0, 0)).await.unwrap();
     let lost = || Trouble::Lost(StoreError::Unavailable);
     old.next([lost()]);
-    let forgets = ask(&nodes[1], NOW, &limit, &subject, Operation::Reset).await;
+    let forgets = apply_one(&nodes[1], NOW, &limit, &subject, Operation::Reset).await;
     assert_eq!(forgets.unwrap_err(), StoreError::Unavailable);
     old.next([lost()]);
     let back =
-        ask(&nodes[1], NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
+        apply_one(&nodes[1], NOW, &limit, &subject, refund(1, 1, ChargePosition(0))).await.unwrap();
     assert_eq!((back.refunded, nodes[1].partitions().unconfirmed_refunds()), (1, 1));
     assert_ne!(
-        ask(&nodes[2], NOW, &limit, &subject, take(1, 2)).await.unwrap().admission,
+        apply_one(&nodes[2], NOW, &limit, &subject, take(1, 2)).await.unwrap().admission,
         Admission::Now
     );
     let over = NOW.after(WINDOW);
     assert_eq!(
-        ask(&nodes[2], over, &limit, &subject, take(1, 3)).await.unwrap().admission,
+        apply_one(&nodes[2], over, &limit, &subject, take(1, 3)).await.unwrap().admission,
         Admission::Now
     );
 }
@@ -109,6 +111,6 @@ async fn where_nothing_is_brought_along_one_store_is_asked() {
     let (old, new) = (Faulty::new(), Memory::default());
     let stores = Rollout::new(&key(), percentage, old, new).with_on_move(OnMove::Reset);
     let store = Atomic::new(stores);
-    ask(&store, NOW, &fixed("core", 5), &user(1), Operation::Reset).await.unwrap();
+    apply_one(&store, NOW, &fixed("core", 5), &user(1), Operation::Reset).await.unwrap();
     assert_eq!(store.partitions().old().calls(), 0);
 }

@@ -79,7 +79,7 @@ pub(crate) const fn charge<'a>(
 }
 
 /// Returns the reading of a call on one limit.
-pub(crate) async fn ask(
+pub(crate) async fn apply_one(
     store: &impl Store,
     now: Timestamp,
     limit: &Limit,
@@ -110,7 +110,7 @@ pub(crate) async fn until(is_so: impl Fn() -> bool) {
 }
 
 /// Returns the fields of each reading that a client receives.
-pub(crate) fn told(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
+pub(crate) fn comparable(readings: &Readings) -> Vec<impl PartialEq + std::fmt::Debug + use<>> {
     let of = |reading: &Reading| {
         (reading.admission, reading.fits_again, reading.used, reading.full_reset_at)
     };

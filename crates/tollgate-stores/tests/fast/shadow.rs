@@ -14,9 +14,9 @@ use tollgate_stores::shadow::{DifferenceKind, Differences, MAX_EXAMPLES, MAX_WAI
 use tollgate_stores::{Fallback, LocalShare, Shadow};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::setup::{NOW, WINDOW, ask, fixed, key, refund, take, until, user};
+use crate::setup::{NOW, WINDOW, apply_one, fixed, key, refund, take, until, user};
 
-fn beside<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
+fn shadowed<A, B: Store + 'static>(store: A, shadow: B) -> Shadow<A, B> {
     Shadow::start(&key(), RolloutPercentage::new(Percent::ALL), store, shadow)
 }
 
@@ -28,7 +28,7 @@ async fn compared<A, B>(store: &Shadow<A, B>, charges: u64) -> Differences {
 
 #[tokio::test]
 async fn stores_that_are_alike_differ_in_nothing() {
-    let store = beside(Memory::default(), Memory::default());
+    let store = shadowed(Memory::default(), Memory::default());
     for seed in 0..80 {
         run_trace(&store, &of_one_subject(seed), "shadow").await.unwrap();
         let mut compared = None;
@@ -39,10 +39,15 @@ async fn stores_that_are_alike_differ_in_nothing() {
             }
         }
     }
-    let told = store.differences();
-    assert!(told.compared > 1_000, "{told:?}");
-    assert_eq!((told.decision, told.remaining, told.reset), (0, 0, 0), "{:?}", told.examples);
-    assert_eq!((told.unanswered, told.skipped), (0, 0));
+    let differences = store.differences();
+    assert!(differences.compared > 1_000, "{differences:?}");
+    assert_eq!(
+        (differences.decision, differences.remaining, differences.reset),
+        (0, 0, 0),
+        "{:?}",
+        differences.examples
+    );
+    assert_eq!((differences.unanswered, differences.skipped), (0, 0));
 }
 
 /// Returns the operations on the first subject in the random trace of `seed`. The shadow store
@@ -52,11 +57,11 @@ async fn stores_that_are_alike_differ_in_nothing() {
 fn of_one_subject(seed: u64) -> Trace {
     let mut trace = Trace::random(seed);
     trace.ops.retain_mut(|op| match &mut op.call {
-        Call::Take(takes) | Call::Look(takes) | Call::Reserve(takes, _) => {
+        Call::Charge(takes) | Call::Peek(takes) | Call::Reserve(takes, _) => {
             takes.retain(|take| take.subject == 0);
             !takes.is_empty()
         }
-        Call::Forget(take) => take.subject == 0,
+        Call::Reset(take) => take.subject == 0,
         Call::Refund(..) | Call::Renew(_) | Call::Extend(..) | Call::Settle(..) => true,
     });
     trace
@@ -69,16 +74,23 @@ async fn every_kind_of_difference_is_counted_by_its_gravest() {
     let users = [user(1), user(2), user(3)];
     // Before the comparison starts, the shadow store charges one unit for the first user and two
     // units for the second user. The third user has no usage in the shadow store.
-    ask(&shadow, NOW, &limit, &users[0], take(1, 1)).await.unwrap();
-    ask(&shadow, NOW, &limit, &users[1], take(2, 2)).await.unwrap();
-    let store = beside(store, Arc::clone(&shadow));
+    apply_one(&shadow, NOW, &limit, &users[0], take(1, 1)).await.unwrap();
+    apply_one(&shadow, NOW, &limit, &users[1], take(2, 2)).await.unwrap();
+    let store = shadowed(store, Arc::clone(&shadow));
     for (subject, id) in users.iter().zip(10..) {
-        ask(&store, NOW, &limit, subject, take(1, id)).await.unwrap();
+        apply_one(&store, NOW, &limit, subject, take(1, id)).await.unwrap();
     }
-    let told = compared(&store, 3).await;
-    assert_eq!((told.decision, told.remaining, told.reset), (1, 1, 0), "{told:?}");
-    let evaluation =
-        told.examples.iter().find(|example| example.kind == DifferenceKind::Decision).unwrap();
+    let differences = compared(&store, 3).await;
+    assert_eq!(
+        (differences.decision, differences.remaining, differences.reset),
+        (1, 1, 0),
+        "{differences:?}"
+    );
+    let evaluation = differences
+        .examples
+        .iter()
+        .find(|example| example.kind == DifferenceKind::Decision)
+        .unwrap();
     assert_eq!((&*evaluation.limit, evaluation.store.admission), ("core", Admission::Now));
     assert_eq!((evaluation.store.used, evaluation.shadow.used, evaluation.at), (1, 2, NOW));
 }
@@ -88,15 +100,15 @@ async fn a_reset_of_another_moment_is_a_difference() {
     let (limit, subject) = (fixed("core", 5), user(1));
     let shadow = Arc::new(Memory::default());
     // The shadow store's window is open, but no unit of the window is used.
-    let taken = ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
-    ask(&shadow, NOW, &limit, &subject, refund(1, 1, taken.position)).await.unwrap();
-    let store = beside(Memory::default(), Arc::clone(&shadow));
+    let taken = apply_one(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&shadow, NOW, &limit, &subject, refund(1, 1, taken.position)).await.unwrap();
+    let store = shadowed(Memory::default(), Arc::clone(&shadow));
     let later = NOW.after(Millis::new(7));
-    ask(&store, later, &limit, &subject, take(0, 2)).await.unwrap();
-    ask(&store, later, &limit, &subject, take(1, 3)).await.unwrap();
-    let told = compared(&store, 2).await;
-    assert_eq!((told.decision, told.remaining, told.reset), (0, 0, 1));
-    let [example] = &told.examples[..] else { panic!("{told:?}") };
+    apply_one(&store, later, &limit, &subject, take(0, 2)).await.unwrap();
+    apply_one(&store, later, &limit, &subject, take(1, 3)).await.unwrap();
+    let differences = compared(&store, 2).await;
+    assert_eq!((differences.decision, differences.remaining, differences.reset), (0, 0, 1));
+    let [example] = &differences.examples[..] else { panic!("{differences:?}") };
     assert_eq!(example.store.full_reset_at, later.after(WINDOW));
     assert_eq!(example.shadow.full_reset_at, NOW.after(WINDOW));
 }
@@ -108,14 +120,14 @@ async fn what_is_refunded_is_refunded_by_the_shadow_of_its_own() {
     // The shadow store's window ends at another time, so the deciding store's position does not
     // exist in the shadow store.
     let earlier = Timestamp::from_millis(NOW.as_millis() - 9);
-    ask(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
-    let store = beside(Memory::default(), Arc::clone(&shadow));
-    let taken = ask(&store, NOW, &limit, &subject, take(3, 2)).await.unwrap();
-    ask(&store, NOW, &limit, &subject, refund(3, 2, taken.position)).await.unwrap();
+    apply_one(&shadow, earlier, &limit, &subject, take(1, 1)).await.unwrap();
+    let store = shadowed(Memory::default(), Arc::clone(&shadow));
+    let taken = apply_one(&store, NOW, &limit, &subject, take(3, 2)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, refund(3, 2, taken.position)).await.unwrap();
     compared(&store, 2).await;
-    assert_eq!(ask(&shadow, NOW, &limit, &subject, take(0, 0)).await.unwrap().used, 1);
+    assert_eq!(apply_one(&shadow, NOW, &limit, &subject, take(0, 0)).await.unwrap().used, 1);
     let unknown = refund(1, 77, taken.position);
-    ask(&store, NOW, &limit, &subject, unknown).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, unknown).await.unwrap();
     until(|| store.differences().uncomparable == 1).await;
 }
 
@@ -124,31 +136,31 @@ async fn nobody_waits_for_a_shadow_that_hangs_and_what_waits_is_bounded() {
     let gate = Arc::new(Semaphore::new(0));
     let shadow = Faulty::new();
     shadow.usually(Trouble::Held(Arc::clone(&gate)));
-    let store = beside(Memory::default(), shadow);
+    let store = shadowed(Memory::default(), shadow);
     let (limit, subject) = (fixed("core", 1_000_000), user(1));
     let calls = 2 * MAX_WAITING as u64;
     for id in 0..calls {
-        ask(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
+        apply_one(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
     }
     let skipped = store.differences().skipped;
     assert!(skipped >= MAX_WAITING as u64 - 1, "{skipped}");
     gate.add_permits(calls as usize);
-    let told = compared(&store, calls - skipped).await;
-    assert_eq!(told.compared + told.skipped, calls);
+    let differences = compared(&store, calls - skipped).await;
+    assert_eq!(differences.compared + differences.skipped, calls);
 }
 
 #[tokio::test]
 async fn a_shadow_without_an_answer_and_a_dial_at_nobody_cost_nothing() {
     let shadow = Faulty::new();
     shadow.usually(Trouble::Lost(StoreError::Unavailable));
-    let store = beside(Memory::default(), shadow);
+    let store = shadowed(Memory::default(), shadow);
     let (limit, subject) = (fixed("core", 1_000), user(1));
-    ask(&store, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, take(1, 1)).await.unwrap();
     until(|| store.differences().unanswered == 1).await;
     store.percentage().set(Percent::NONE);
-    ask(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, take(1, 2)).await.unwrap();
     store.percentage().set(Percent::ALL);
-    ask(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    apply_one(&store, NOW, &limit, &subject, take(1, 3)).await.unwrap();
     until(|| store.differences().unanswered == 2).await;
     assert_eq!(store.shadow().calls(), 2);
 }
@@ -159,10 +171,10 @@ async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
     let shadow = Faulty::new();
     shadow.usually(Trouble::Lost(StoreError::Unavailable));
     let share = LocalShare::new(Memory::default(), NonZeroU32::MIN);
-    let store = beside(Memory::default(), Fallback::new(shadow, share));
+    let store = shadowed(Memory::default(), Fallback::new(shadow, share));
     let (limit, subject) = (fixed("core", 5), user(1));
     for id in 0..8 {
-        ask(&store, NOW, &limit, &subject, take(1, id)).await.unwrap();
+        apply_one(&store, NOW, &limit, &subject, take(1, id)).await.unwrap();
     }
     until(|| store.differences().unanswered == 8).await;
     assert_eq!(store.differences().compared, 0);
@@ -172,13 +184,13 @@ async fn a_stand_in_of_the_shadow_is_no_answer_of_the_shadow() {
 async fn examples_are_the_latest_and_do_not_pile_up() {
     let (limit, subject) = (fixed("core", 1_000), user(1));
     let shadow = Arc::new(Memory::default());
-    ask(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
-    let store = beside(Memory::default(), Arc::clone(&shadow));
+    apply_one(&shadow, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    let store = shadowed(Memory::default(), Arc::clone(&shadow));
     let calls = MAX_EXAMPLES as u64 + 10;
     for id in 0..calls {
-        ask(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
+        apply_one(&store, NOW, &limit, &subject, take(1, id.into())).await.unwrap();
     }
-    let told = compared(&store, calls).await;
-    assert_eq!((told.remaining, told.examples.len()), (calls, MAX_EXAMPLES));
-    assert_eq!(told.examples.last().map(|example| example.store.used), Some(calls));
+    let differences = compared(&store, calls).await;
+    assert_eq!((differences.remaining, differences.examples.len()), (calls, MAX_EXAMPLES));
+    assert_eq!(differences.examples.last().map(|example| example.store.used), Some(calls));
 }

@@ -91,7 +91,7 @@ fn another_key_spreads_otherwise() {
 fn limits_of_one_subject_are_together() {
     let weights = [1; 7];
     let (first, whole) =
-        (sharded(shards(&weights)), sharded(shards(&weights)).with_routing(Routing::Whole));
+        (sharded(shards(&weights)), sharded(shards(&weights)).with_routing(Routing::Subject));
     let by_token = sharded(shards(&weights)).with_routing(Routing::Dimension("token".into()));
     let mut spread = 0;
     for number in 0..200 {
@@ -99,18 +99,19 @@ fn limits_of_one_subject_are_together() {
         let token = ("token", Value::Secret(token.as_bytes()));
         let subject =
             |pairs: &[(&'static str, Value<'_>)]| Subject::new(pairs.iter().copied(), &key());
-        let alone = subject(&[token]);
+        let by_token_only = subject(&[token]);
         let per_route = subject(&[token, ("route", Value::Clear(b"/search"))]);
         let turned = subject(&[("route", Value::Clear(b"/search")), token]);
-        assert_eq!(first.shard_for(&alone).name, first.shard_for(&per_route).name);
-        assert_eq!(by_token.shard_for(&alone).name, by_token.shard_for(&turned).name);
+        assert_eq!(first.shard_for(&by_token_only).name, first.shard_for(&per_route).name);
+        assert_eq!(by_token.shard_for(&by_token_only).name, by_token.shard_for(&turned).name);
         let without = subject(&[("route", Value::Clear(token.0.as_bytes()))]);
         assert_eq!(by_token.shard_for(&without).name, first.shard_for(&without).name);
-        spread += usize::from(whole.shard_for(&alone).name != whole.shard_for(&per_route).name);
+        spread +=
+            usize::from(whole.shard_for(&by_token_only).name != whole.shard_for(&per_route).name);
     }
     assert!(spread > 100, "{spread}");
-    let everybody = Subject::default();
-    assert_eq!(first.shard_for(&everybody).name, by_token.shard_for(&everybody).name);
+    let empty = Subject::default();
+    assert_eq!(first.shard_for(&empty).name, by_token.shard_for(&empty).name);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tollgate_stores::{Fallback, LocalShare};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, WINDOW, ask, at_once, calendar, calls, charge, fixed, in_flight, of_every_kind, replay,
-    take, user,
+    NOW, WINDOW, apply_one, at_once, calendar, calls, charge, fixed, in_flight, of_every_kind,
+    replay, take, user,
 };
 
 fn share(nodes: u32) -> LocalShare<Memory> {
@@ -33,7 +33,7 @@ fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
 fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
     let mut admitted = 0;
     for id in 0..200 {
-        let reading = at_once(ask(store, now, limit, &user(1), take(1, 1_000 + id))).unwrap();
+        let reading = at_once(apply_one(store, now, limit, &user(1), take(1, 1_000 + id))).unwrap();
         if reading.admission == Admission::Now {
             admitted += 1;
         } else {
@@ -47,16 +47,16 @@ fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
 fn a_share_goes_on_from_what_was_last_seen_until_the_same_reset() {
     let (store, nodes) = fleet(4);
     let limit = fixed("core", 100);
-    let seen = at_once(ask(&nodes[0], NOW, &limit, &user(1), take(60, 1))).unwrap();
+    let seen = at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(60, 1))).unwrap();
     store.usually(Trouble::Lost(StoreError::Unavailable));
     let later = NOW.after(Millis::from_secs(20));
-    let first = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 2))).unwrap();
+    let first = at_once(apply_one(&nodes[0], later, &limit, &user(1), take(1, 2))).unwrap();
     assert_eq!((first.admission, first.full_reset_at), (Admission::Now, seen.full_reset_at));
     let share = nodes[0].fallback_store();
     assert_eq!(share.part_of(40), 10);
     assert_eq!(first.used, 100 - 9, "nine more of this node's ten");
     assert_eq!(admitted(&nodes[0], later, &limit), 9);
-    let refused = at_once(ask(&nodes[0], later, &limit, &user(1), take(1, 3))).unwrap();
+    let refused = at_once(apply_one(&nodes[0], later, &limit, &user(1), take(1, 3))).unwrap();
     assert_eq!(refused.admission, Admission::At(seen.full_reset_at));
     // A node without earlier readings has a whole share. All nodes have a whole share once the
     // window has ended.
@@ -68,7 +68,7 @@ fn a_share_goes_on_from_what_was_last_seen_until_the_same_reset() {
 fn who_was_at_the_limit_stays_there() {
     for limit in of_every_kind(20) {
         let (store, nodes) = fleet(3);
-        let reading = at_once(ask(&nodes[0], NOW, &limit, &user(1), take(20, 1))).unwrap();
+        let reading = at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(20, 1))).unwrap();
         assert_eq!(reading.admission, Admission::Now);
         store.usually(Trouble::Lost(StoreError::Unavailable));
         assert_eq!(admitted(&nodes[0], NOW, &limit), 0, "{}", limit.name());
@@ -82,7 +82,7 @@ fn what_no_share_can_hold_is_refused_for_a_while_and_not_for_ever() {
     let share = share(4);
     let limit = fixed("core", 100);
     let admission =
-        |cost| at_once(ask(&share, NOW, &limit, &user(1), take(cost, 1))).unwrap().admission;
+        |cost| at_once(apply_one(&share, NOW, &limit, &user(1), take(cost, 1))).unwrap().admission;
     assert_eq!(admission(26), Admission::At(NOW.after(WINDOW)));
     assert_eq!(admission(101), Admission::Never);
     assert_eq!(admission(25), Admission::Now);
@@ -93,16 +93,17 @@ fn an_outage_does_not_give_the_same_part_twice() {
     let (store, nodes) = fleet(2);
     let limit = fixed("core", 100);
     let mut local = 0;
-    at_once(ask(&nodes[0], NOW, &limit, &user(1), take(1, 0))).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(1, 0))).unwrap();
     for round in 1..=10 {
         store.usually(Trouble::Lost(StoreError::TimedOut));
         for id in 0..10 {
             let reading =
-                at_once(ask(&nodes[0], NOW, &limit, &user(1), take(1, round * 100 + id))).unwrap();
+                at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(1, round * 100 + id)))
+                    .unwrap();
             local += u64::from(reading.admission == Admission::Now);
         }
         store.usually(Trouble::None);
-        at_once(ask(&nodes[0], NOW, &limit, &user(1), take(1, round))).unwrap();
+        at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(1, round))).unwrap();
     }
     assert!(local > 0 && local <= nodes[0].fallback_store().part_of(100), "{local}");
 }
@@ -111,7 +112,7 @@ fn an_outage_does_not_give_the_same_part_twice() {
 fn leases_of_the_other_store_count_until_they_would_have_ended() {
     let (store, nodes) = fleet(2);
     let limit = in_flight("flight", 10);
-    at_once(ask(&nodes[0], NOW, &limit, &user(1), take(6, 1))).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(6, 1))).unwrap();
     store.usually(Trouble::Lost(StoreError::Unavailable));
     assert_eq!(admitted(&nodes[0], NOW, &limit), nodes[0].fallback_store().part_of(4));
 }
@@ -163,10 +164,10 @@ proptest! {
             index += 1;
             let answer = at_once(nodes[0].apply(now, charges)).unwrap();
             let exact = twin.apply_now(now, charges).unwrap();
-            let told = |reading: &tollgate::model::Reading| (reading.admission, reading.used, reading.full_reset_at);
+            let status = |reading: &tollgate::model::Reading| (reading.admission, reading.used, reading.full_reset_at);
             prop_assert_eq!(
-                answer.iter().map(told).collect::<Vec<_>>(),
-                exact.iter().map(told).collect::<Vec<_>>()
+                answer.iter().map(status).collect::<Vec<_>>(),
+                exact.iter().map(status).collect::<Vec<_>>()
             );
             Ok(())
         })?;
@@ -179,7 +180,7 @@ async fn parallel_callers_take_over_once() {
         let (store, mut nodes) = fleet(4);
         let node = Arc::new(nodes.remove(0));
         let limit = fixed("core", 400);
-        ask(&*node, NOW, &limit, &user(1), take(200, 0)).await.unwrap();
+        apply_one(&*node, NOW, &limit, &user(1), take(200, 0)).await.unwrap();
         store.usually(Trouble::Lost(StoreError::Unavailable));
         let mut callers = Vec::new();
         for id in 0..100 {

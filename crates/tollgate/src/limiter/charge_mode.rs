@@ -40,8 +40,8 @@ pub(super) enum ChargeMode {
 /// The kind of store operation for one charge: charging, peeking or reserving.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    Take,
-    Look,
+    Charge,
+    Peek,
     Reserve(Timestamp),
 }
 
@@ -67,12 +67,12 @@ impl ChargeMode {
     }
 
     /// Returns the operation to send to the store for `planned`, under the charge id `id`.
-    pub(super) fn ask(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
+    pub(super) fn operation(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
         let cost = planned.cost;
         match self.action(planned) {
             Action::Reserve(until) => Operation::Reserve { cost, id, until },
-            Action::Look => Operation::Peek { cost },
-            Action::Take => Operation::Charge { cost, id },
+            Action::Peek => Operation::Peek { cost },
+            Action::Charge => Operation::Charge { cost, id },
         }
     }
 
@@ -82,7 +82,7 @@ impl ChargeMode {
             Self::Reserve(until) => Action::Reserve(until),
             Self::Metered(_, until) if !planned.estimates.is_empty() => Action::Reserve(until),
             Self::Charge(charge) | Self::Metered(charge, _) => {
-                if is_planned_later(charge, planned) { Action::Look } else { Action::Take }
+                if is_planned_later(charge, planned) { Action::Peek } else { Action::Charge }
             }
         }
     }

@@ -42,7 +42,7 @@ impl<S: Store> Limiter<S> {
             decision.add(record);
             candidates.extend(more);
             if is_answered {
-                applied.retain(|applied| applied.said.effect == Effect::Counted);
+                applied.retain(|applied| applied.definition.effect == Effect::Counted);
                 decision.overrides.append(&mut applied);
             }
         }
@@ -70,8 +70,8 @@ impl<S: Store> Limiter<S> {
             candidates.into_iter().map(|one| ((one.evaluated, one.live), one.planned)).unzip();
         // The positions of the candidates that are sent to the store: an override may remove a
         // candidate.
-        let mut asked = ChargePositions::default();
-        let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut asked);
+        let mut positions = ChargePositions::default();
+        let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut positions);
         let outcome =
             self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
         decision.add(outcome.record);
@@ -81,7 +81,7 @@ impl<S: Store> Limiter<S> {
         }
         let statuses = outcome.evaluation.statuses.into_iter().enumerate();
         let outcomes = statuses.filter_map(|(index, candidate)| {
-            let PlanPosition::Enforced(index) = asked.of(Evaluated::Enforced(index)) else {
+            let PlanPosition::Enforced(index) = positions.of(Evaluated::Enforced(index)) else {
                 return None;
             };
             let (evaluated, live) = live.get(index)?.clone();

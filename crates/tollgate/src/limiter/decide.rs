@@ -167,11 +167,11 @@ impl<S: Store> Limiter<S> {
         let mode = ChargeMode::new(reservation, charge, now);
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let Plan { rules: matched, enforced, mut shadowed, unenforced, .. } = plan;
+        let Plan { rules: matched, enforced, mut shadowed, overridden_rules, .. } = plan;
         let Split { enforced, counted, mut positions } = self.split(now, enforced, shadowed.len());
         let has_counted = !counted.is_empty()
             || matched.iter().any(|rule| rule.mode == RuleMode::Shadow)
-            || !unenforced.is_empty() && !shadowed.is_empty();
+            || !overridden_rules.is_empty() && !shadowed.is_empty();
         shadowed.extend(counted);
         let (charges, overrides) =
             self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
@@ -250,7 +250,7 @@ impl<S: Store> Limiter<S> {
         let PlannedCharge { limit, subject, .. } = planned;
         match self.overrides.find(limit, subject, &self.key, now) {
             None => limit.enforces(subject, &self.key),
-            Some(said) => said.effect != Effect::Counted,
+            Some(definition) => definition.effect != Effect::Counted,
         }
     }
 }

@@ -75,9 +75,13 @@ impl<S: Store> Limiter<S> {
         let (mut applied, count) = (Vec::new(), planned.len());
         for (index, mut one) in planned.into_iter().enumerate() {
             let ruled = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
-            if let Some((_, said)) = &ruled {
-                let (limit, said) = (Arc::clone(&one.limit), Arc::clone(said));
-                applied.push(AppliedOverride { position: positions.of(list(index)), limit, said });
+            if let Some((_, definition)) = &ruled {
+                let (limit, definition) = (Arc::clone(&one.limit), Arc::clone(definition));
+                applied.push(AppliedOverride {
+                    position: positions.of(list(index)),
+                    limit,
+                    definition,
+                });
             }
             match ruled.map(|(ruled, _)| ruled) {
                 Some(ResolvedOverride::Unlimited) => continue,
@@ -186,10 +190,10 @@ impl<S: Store> Limiter<S> {
                 return outcome;
             }
         };
-        let ask = |planned: &PlannedCharge| charge_mode.ask(planned, id);
+        let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id);
         let (now, readings) = match terms.queue {
-            None => (now, self.apply(now, &planned, ask).await),
-            Some(queue) => Box::pin(self.apply_queued(now, &planned, ask, queue)).await,
+            None => (now, self.apply(now, &planned, operation).await),
+            Some(queue) => Box::pin(self.apply_queued(now, &planned, operation, queue)).await,
         };
         let readings = match readings {
             Ok(readings) => readings,
@@ -290,7 +294,7 @@ impl<S: Store> Limiter<S> {
 
     /// Charges all limits of `planned` or none in one store call. `id` is the charge id of all
     /// charges.
-    pub(super) async fn take(
+    pub(super) async fn charge_planned(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
@@ -299,13 +303,13 @@ impl<S: Store> Limiter<S> {
         self.apply(now, planned, |planned| Operation::Charge { cost: planned.cost, id }).await
     }
 
-    /// Sends one operation for each charge of `planned` to the store, all in one call. `ask`
+    /// Sends one operation for each charge of `planned` to the store, all in one call. `operation`
     /// returns the operation for a charge.
     pub(super) async fn apply(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
-        ask: impl Fn(&PlannedCharge) -> Operation,
+        operation: impl Fn(&PlannedCharge) -> Operation,
     ) -> Result<Readings, StoreError> {
         if planned.is_empty() {
             return Ok(Readings::new());
@@ -314,7 +318,7 @@ impl<S: Store> Limiter<S> {
             .iter()
             .map(|planned| {
                 let PlannedCharge { limit, subject, .. } = planned;
-                Charge { limit, subject, operation: ask(planned) }
+                Charge { limit, subject, operation: operation(planned) }
             })
             .collect();
         let answer = self.store.apply(now, &charges).await;
@@ -377,23 +381,23 @@ impl ChargeRecord {
         // The store makes all charges or none, independently of the results of the peeks.
         let mut read = planned.iter().zip(readings.iter());
         if !read.all(|(one, reading)| {
-            mode.action(one) == Action::Look || reading.admission == Admission::Now
+            mode.action(one) == Action::Peek || reading.admission == Admission::Now
         }) {
             return Self::default();
         }
-        let is_taken = |planned: &PlannedCharge| mode.action(planned) == Action::Take;
-        let marks = readings.iter().map(|reading| reading.position);
-        if planned.iter().all(is_taken) {
+        let is_charged = |planned: &PlannedCharge| mode.action(planned) == Action::Charge;
+        let positions = readings.iter().map(|reading| reading.position);
+        if planned.iter().all(is_charged) {
             // In the most frequent case every limit was charged, so there is nothing to separate.
-            let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(marks));
+            let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(positions));
             return Self { receipt, ..Self::default() };
         }
-        let (mut taken, mut reserved, mut looked_at) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut charged, mut reserved, mut peeked) = (Vec::new(), Vec::new(), Vec::new());
         let mut held_until = None;
-        for (planned, position) in planned.into_iter().zip(marks) {
+        for (planned, position) in planned.into_iter().zip(positions) {
             match mode.action(&planned) {
-                Action::Look => looked_at.push(planned),
-                Action::Take => taken.push((planned, position)),
+                Action::Peek => peeked.push(planned),
+                Action::Charge => charged.push((planned, position)),
                 Action::Reserve(until) => {
                     held_until = Some(until);
                     reserved.push((planned, position));
@@ -402,8 +406,8 @@ impl ChargeRecord {
         }
         let reserved = held_until
             .and_then(|until| receipt(id, Purpose::Reservation(until), reserved.into_iter()));
-        let receipt = receipt(id, Purpose::Charge, taken.into_iter());
-        let pending = Pending::new(looked_at);
+        let receipt = receipt(id, Purpose::Charge, charged.into_iter());
+        let pending = Pending::new(peeked);
         match mode {
             // The caller asked for the reservation, and will settle the reservation.
             ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },

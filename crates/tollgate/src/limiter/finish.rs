@@ -44,7 +44,7 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         mut planned: Vec<PlannedCharge>,
     ) -> Result<Completion, StoreError> {
-        let readings = self.take(now, &planned, new_charge_id()).await?;
+        let readings = self.charge_planned(now, &planned, new_charge_id()).await?;
         if readings.all_admitted() {
             return Ok(Completion::Charged);
         }
@@ -54,7 +54,7 @@ impl<S: Store> Limiter<S> {
         let mut readings = readings.iter();
         planned
             .retain(|_| readings.next().is_some_and(|reading| reading.admission == Admission::Now));
-        self.take(now, &planned, new_charge_id()).await?;
+        self.charge_planned(now, &planned, new_charge_id()).await?;
         Ok(Completion::Overrun)
     }
 

@@ -43,7 +43,7 @@ impl<S: Store> Limiter<S> {
         overrides.sort_by_key(|applied| match applied.position {
             PlanPosition::Enforced(index) | PlanPosition::Shadowed(index) => index,
         });
-        let (evaluation, source) = self.look_at_resolved(now, &charges).await?;
+        let (evaluation, source) = self.peek_resolved(now, &charges).await?;
         Ok(Peek { evaluation, source, overrides })
     }
 
@@ -53,18 +53,18 @@ impl<S: Store> Limiter<S> {
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
-    pub async fn look_at(
+    pub async fn peek_planned(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
     ) -> Result<(Evaluation, DecisionSource), StoreError> {
         if self.overrides.is_empty() {
-            return self.look_at_charges(now, planned).await;
+            return self.peek_charges(now, planned).await;
         }
         let mut unused = ChargePositions::default();
         let (charges, _) =
             self.apply_overrides(now, planned.to_vec(), Evaluated::Enforced, &mut unused);
-        self.look_at_resolved(now, &charges).await
+        self.peek_resolved(now, &charges).await
     }
 
     /// Returns the status of every visible limit that is enforced for the client of a request,
@@ -78,7 +78,7 @@ impl<S: Store> Limiter<S> {
     ) -> impl Future<Output = Result<Evaluation, StoreError>> + Send + use<'_, S> {
         let now = self.now();
         let planned = self.status_plan(now, &self.policy.load(), attributes);
-        async move { self.look_at(now, &planned).await.map(|(evaluation, _)| evaluation) }
+        async move { self.peek_planned(now, &planned).await.map(|(evaluation, _)| evaluation) }
     }
 
     /// Returns a planned charge for each visible limit that is enforced for the client of a
@@ -98,20 +98,20 @@ impl<S: Store> Limiter<S> {
         self.split(now, planned, 0).enforced
     }
 
-    async fn look_at_resolved(
+    async fn peek_resolved(
         &self,
         now: Timestamp,
         charges: &Resolved,
     ) -> Result<(Evaluation, DecisionSource), StoreError> {
         match charges {
-            Resolved::Charges(planned) => self.look_at_charges(now, planned).await,
+            Resolved::Charges(planned) => self.peek_charges(now, planned).await,
             Resolved::Blocked(_, statuses) => {
                 Ok((Evaluation { now, statuses: statuses.clone() }, DecisionSource::DenyCache))
             }
         }
     }
 
-    async fn look_at_charges(
+    async fn peek_charges(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],

@@ -106,8 +106,8 @@ impl<S: Store> Limiter<S> {
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation,
     ) -> Answered {
-        let look = |planned: &PlannedCharge| Operation::Peek { cost: planned.cost };
-        match self.apply(now, planned, look).await {
+        let peek = |planned: &PlannedCharge| Operation::Peek { cost: planned.cost };
+        match self.apply(now, planned, peek).await {
             Ok(readings) if readings.all_admitted() => {
                 (now, self.apply(now, planned, operation).await)
             }

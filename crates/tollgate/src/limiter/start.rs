@@ -58,8 +58,8 @@ pub(crate) enum Started<H> {
 
 /// The future that answers an arriving request, by the kind of its answer. The type parameters are
 /// the futures that read the statuses, shed load and make the decision.
-enum Starting<Look, Admit, Decide> {
-    Status(Look),
+enum Starting<Peek, Admit, Decide> {
+    Status(Peek),
     Ambiguous(Ambiguity),
     Decision(Admit, Decide),
 }
@@ -83,7 +83,7 @@ impl<S: Store> Limiter<S> {
             && attributes.method == "GET";
         let starting = if is_status {
             let planned = self.status_plan(now, &policy, attributes);
-            Starting::Status(Box::pin(async move { self.look_at(now, &planned).await }))
+            Starting::Status(Box::pin(async move { self.peek_planned(now, &planned).await }))
         } else {
             let plan = self.plan_at(now, &policy, attributes);
             if let Some(ambiguity) = plan.ambiguity {
@@ -100,8 +100,8 @@ impl<S: Store> Limiter<S> {
         };
         async move {
             match starting {
-                Starting::Status(look) => {
-                    Started::Status(look.await.map(|(evaluation, _)| evaluation))
+                Starting::Status(peek) => {
+                    Started::Status(peek.await.map(|(evaluation, _)| evaluation))
                 }
                 Starting::Ambiguous(ambiguity) => Started::Ambiguous(ambiguity),
                 Starting::Decision(admit, decide) => match admit.await {
@@ -133,21 +133,21 @@ impl<S: Store> Limiter<S> {
         policy: &Arc<Revision>,
         priority: Priority,
     ) -> impl Future<Output = Result<AdmissionPermits, ShedDecision>> + Send + use<'s, S> {
-        let unenforced = |shedder| self.overrides.shed_mode(shedder, now);
+        let mode_override = |shedder| self.overrides.shed_mode(shedder, now);
         let fleet = policy
             .shedding()
             .fleet()
-            .map(|fleet| (fleet.mode.max(unenforced(SheddingTarget::Fleet)), fleet));
+            .map(|fleet| (fleet.mode.max(mode_override(SheddingTarget::Fleet)), fleet));
         let fleet = fleet.filter(|(mode, _)| *mode != ShedMode::Off);
         let fleet = fleet.map(|(mode, fleet)| (mode, policy.fleet_plan(&fleet, priority)));
         // Without a bound on the load of a node in the policy, the request must not wait for the
         // lock that protects the load's state.
         let is_bounded = policy.shedding().worker().is_some();
-        let worker = if is_bounded { unenforced(SheddingTarget::Worker) } else { ShedMode::Off };
+        let worker = if is_bounded { mode_override(SheddingTarget::Worker) } else { ShedMode::Off };
         async move {
             let slot = match worker {
                 ShedMode::Off => None,
-                unenforced => self.worker.enter_with_mode(now, priority, unenforced)?,
+                mode_override => self.worker.enter_with_mode(now, priority, mode_override)?,
             };
             let Some((mode, planned)) = fleet else {
                 return Ok(AdmissionPermits { slot, fleet: None });
@@ -167,7 +167,7 @@ impl<S: Store> Limiter<S> {
         priority: Priority,
     ) -> Result<Option<Receipt>, ShedDecision> {
         let id = new_charge_id();
-        match self.take(now, &planned, id).await {
+        match self.charge_planned(now, &planned, id).await {
             Ok(readings) if readings.all_admitted() => {
                 let mode = ChargeMode::Charge(ChargeOn::Arrival);
                 Ok(ChargeRecord::of(id, mode, planned, &readings).receipt)
@@ -212,7 +212,7 @@ impl<S: Store> Limiter<S> {
             let period = u64::try_from(PROBE_PERIOD.as_micros()).unwrap_or(u64::MAX);
             let now = self.now();
             self.worker.observe_loop_delay(now, asleep.micros().saturating_sub(period));
-            self.worker.look(now);
+            self.worker.update(now);
         }
     }
 }

@@ -120,15 +120,15 @@ impl<S: Store> Limiter<S> {
         cost: Cost,
     ) -> u64 {
         let id = new_charge_id();
-        let ask = |operation| Charge { limit, subject, operation };
+        let charge = |operation| Charge { limit, subject, operation };
         let reserve = Operation::Reserve { cost: Cost::ONE, id, until: now.after(HOLD) };
-        let first = self.store.apply(now, &[ask(reserve)]).await.ok();
+        let first = self.store.apply(now, &[charge(reserve)]).await.ok();
         let first = first.and_then(|readings| readings.iter().next().copied());
         let Some(first) = first.filter(|reading| reading.admission == Admission::Now) else {
             return 0;
         };
         let settle = Operation::Settle { id, position: first.position, cost };
-        let rest = self.store.apply(now, &[ask(settle)]).await.ok();
+        let rest = self.store.apply(now, &[charge(settle)]).await.ok();
         let rest = rest.and_then(|readings| readings.iter().next().copied());
         match rest.filter(|reading| reading.admission == Admission::Now) {
             Some(rest) => rest.added.saturating_add(Cost::ONE.get()),

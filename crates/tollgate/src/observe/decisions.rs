@@ -22,7 +22,7 @@ use crate::decision::Decision;
 #[derive(Debug)]
 pub struct Decisions {
     rows: ArcSwap<Rows<Row>>,
-    whole: Counts,
+    totals: Counts,
 }
 
 /// The component that decided, without the reason.
@@ -97,8 +97,8 @@ impl Decisions {
     #[must_use]
     pub fn new(policy: &Policy) -> Self {
         Self {
-            rows: ArcSwap::from_pointee(Rows::of(policy, Pools::Apart)),
-            whole: Counts::default(),
+            rows: ArcSwap::from_pointee(Rows::of(policy, Pools::Separate)),
+            totals: Counts::default(),
         }
     }
 
@@ -106,7 +106,7 @@ impl Decisions {
     /// request, and the decisions that refused the request.
     #[must_use]
     pub fn totals(&self) -> (ByDecider, ByDecider) {
-        (read(&self.whole.admitted), read(&self.whole.refused))
+        (read(&self.totals.admitted), read(&self.totals.refused))
     }
 
     /// Returns the counts of each limit. The counts of [`OTHER`](super::OTHER) are the last.
@@ -119,7 +119,7 @@ impl Decisions {
 impl Observer for Decisions {
     fn on_decision(&self, decision: &Decision) {
         let decider = Decider::from(decision.source);
-        self.whole.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
+        self.totals.of(decision)[decider as usize].fetch_add(1, Ordering::Relaxed);
         let rows = self.rows.load();
         for status in &decision.evaluation.statuses {
             let row = rows.row(&status.limit);

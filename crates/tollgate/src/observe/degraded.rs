@@ -51,7 +51,7 @@ struct Row {
 pub(super) struct Line {
     /// The time of the last log line, in milliseconds since the epoch; zero before the first line.
     logged_at: AtomicU64,
-    untold: AtomicU64,
+    suppressed: AtomicU64,
 }
 
 impl Degraded {
@@ -91,18 +91,18 @@ impl Degraded {
             let counts = row.map_or(&self.others, |row| &row.counts);
             counts[cause].fetch_add(1, Ordering::Relaxed);
         }
-        let Some(untold) = self.lines[cause].is_due(decision.evaluation.now) else { return };
+        let Some(suppressed) = self.lines[cause].is_due(decision.evaluation.now) else { return };
         let rule = decision.rules.first().map_or("", |name| &**name);
         match decision.source {
             DecisionSource::Fallback(error) => tracing::warn!(
-                rule, %error, suppressed = untold, "the store did not answer: the fallback decided"
+                rule, %error, suppressed, "the store did not answer: the fallback decided"
             ),
             DecisionSource::Failure(error) => tracing::warn!(
-                rule, %error, suppressed = untold, "the store did not answer: the rule's on_failure decided"
+                rule, %error, suppressed, "the store did not answer: the rule's on_failure decided"
             ),
             DecisionSource::Overflow => tracing::warn!(
                 rule,
-                suppressed = untold,
+                suppressed,
                 "the store in memory is full: subjects without an entry share overflow counters, \
                  and may be refused early; raise the bounds of store.memory"
             ),
@@ -152,9 +152,9 @@ impl Line {
         let is_late = logged_at == 0 || now.abs_diff(logged_at) >= LOG_INTERVAL.get();
         let order = Ordering::Relaxed;
         if is_late && self.logged_at.compare_exchange(logged_at, now.max(1), order, order).is_ok() {
-            return Some(self.untold.swap(0, Ordering::Relaxed));
+            return Some(self.suppressed.swap(0, Ordering::Relaxed));
         }
-        self.untold.fetch_add(1, Ordering::Relaxed);
+        self.suppressed.fetch_add(1, Ordering::Relaxed);
         None
     }
 }

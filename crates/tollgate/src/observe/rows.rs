@@ -34,7 +34,7 @@ pub(super) enum Pools {
     /// The limits have rows like all other limits.
     Counted,
     /// The limits have no rows, because load shedding is not a decision by limits.
-    Apart,
+    Separate,
 }
 
 impl<R: Default> Rows<R> {
@@ -51,18 +51,18 @@ impl<R: Default> Rows<R> {
         let (mut rows, mut by_name) = (self.rows.clone(), self.by_name.clone());
         let mut in_force = Vec::with_capacity(policy.limits().len());
         let pools = policy.shedding().fleet.map(|fleet| [fleet.pool, fleet.noncritical]);
-        let pools = pools.filter(|_| self.pools == Pools::Apart);
+        let pools = pools.filter(|_| self.pools == Pools::Separate);
         let is_pool = |index: &usize| pools.is_some_and(|pools| pools.contains(index));
         let limits = policy.limits().iter().enumerate().filter(|(index, _)| !is_pool(index));
         for limit in limits.map(|(_, limited)| &limited.limit) {
             let name = limit.name();
-            let row = match place(&by_name, name) {
-                Ok(place) => &by_name[place].1,
-                Err(place) if name != OTHER && rows.len() < MAX_COUNTED_LIMITS => {
+            let row = match search(&by_name, name) {
+                Ok(index) => &by_name[index].1,
+                Err(index) if name != OTHER && rows.len() < MAX_COUNTED_LIMITS => {
                     let row = Arc::<R>::default();
                     rows.push((name.into(), Arc::clone(&row)));
-                    by_name.insert(place, (name.into(), row));
-                    &by_name[place].1
+                    by_name.insert(index, (name.into(), row));
+                    &by_name[index].1
                 }
                 Err(_) => &self.other,
             };
@@ -78,9 +78,9 @@ impl<R: Default> Rows<R> {
     pub(super) fn row(&self, limit: &Limit) -> &R {
         let address = std::ptr::from_ref(limit).addr();
         match self.in_force.binary_search_by_key(&address, |(limit, _)| Arc::as_ptr(limit).addr()) {
-            Ok(place) => &self.in_force[place].1,
-            Err(_) => match place(&self.by_name, limit.name()) {
-                Ok(place) => &self.by_name[place].1,
+            Ok(index) => &self.in_force[index].1,
+            Err(_) => match search(&self.by_name, limit.name()) {
+                Ok(index) => &self.by_name[index].1,
                 Err(_) => &self.other,
             },
         }
@@ -95,6 +95,6 @@ impl<R: Default> Rows<R> {
 
 /// Returns the index of `name` in the list sorted by name, or, as an error, the index at which to
 /// insert `name`.
-fn place<R>(by_name: &[(Box<str>, R)], name: &str) -> Result<usize, usize> {
+fn search<R>(by_name: &[(Box<str>, R)], name: &str) -> Result<usize, usize> {
     by_name.binary_search_by(|(other, _)| (**other).cmp(name))
 }

@@ -81,7 +81,7 @@ impl Top {
     /// Creates an observer for the limits of `policy` that counts from `began` on.
     #[must_use]
     pub fn new(policy: &Policy, began: Timestamp) -> Self {
-        let rows = ArcSwap::from_pointee(Rows::of(policy, Pools::Apart));
+        let rows = ArcSwap::from_pointee(Rows::of(policy, Pools::Separate));
         let random = RandomState::new();
         let hasher = SipHasher13::new_with_keys(random.hash_one(0), random.hash_one(1));
         Self { rows, hasher, began }
@@ -107,8 +107,8 @@ impl Top {
         now: Timestamp,
     ) -> Vec<TopOfLimit> {
         let rows = self.rows.load();
-        let asked = rows.named().filter(|(name, _)| limit.is_none_or(|limit| *name == limit));
-        let ranked = asked.map(|(name, row)| {
+        let selected = rows.named().filter(|(name, _)| limit.is_none_or(|limit| *name == limit));
+        let ranked = selected.map(|(name, row)| {
             let stripes = row.stripes(by).iter();
             let mut subjects: Vec<_> =
                 stripes.flat_map(|stripe| stripe.lock().merged(period(now))).collect();
@@ -197,29 +197,32 @@ impl Stripe {
     /// sum of its weights in both.
     fn merged(&mut self, period: u64) -> Vec<TopSubject> {
         self.turn_to(period);
-        let mut told: HashMap<&Subject, (u64, u64)> = HashMap::new();
+        let mut merged: HashMap<&Subject, (u64, u64)> = HashMap::new();
         for WeightedSubject { subject, units, error } in self.running.entries() {
             // If the sketch of the previous period does not contain the subject, the subject's
-            // weight in that period is at most `missed`.
-            let missed = self.before.untracked_weight();
-            told.insert(subject, (units.saturating_add(missed), error.saturating_add(missed)));
+            // weight in that period is at most `earlier_bound`.
+            let earlier_bound = self.before.untracked_weight();
+            merged.insert(
+                subject,
+                (units.saturating_add(earlier_bound), error.saturating_add(earlier_bound)),
+            );
         }
-        let (missed, untracked_weight) =
+        let (earlier_bound, untracked_weight) =
             (self.before.untracked_weight(), self.running.untracked_weight());
-        let unknown = untracked_weight.saturating_add(missed);
+        let unknown = untracked_weight.saturating_add(earlier_bound);
         for WeightedSubject { subject, units, error } in self.before.entries() {
             // The sketch of the previous period contains the subject, so the stored weight replaces
-            // the bound `missed`.
-            let (counted, doubt) = told.entry(subject).or_insert((unknown, unknown));
-            *counted = (*counted - missed).saturating_add(*units);
-            *doubt = (*doubt - missed).saturating_add(*error);
+            // the bound `earlier_bound`.
+            let (counted, error_bound) = merged.entry(subject).or_insert((unknown, unknown));
+            *counted = (*counted - earlier_bound).saturating_add(*units);
+            *error_bound = (*error_bound - earlier_bound).saturating_add(*error);
         }
         let subject = |(subject, (units, error)): (&Subject, _)| TopSubject {
             subject: subject.clone(),
             units,
             error,
         };
-        told.into_iter().map(subject).collect()
+        merged.into_iter().map(subject).collect()
     }
 
     /// Begins `period` if `period` is later than the running period. If the clock was set back,

@@ -74,7 +74,7 @@ impl std::error::Error for TableError {}
 fn form_of(one: &Override) -> u8 {
     match (&one.target.target, one.effect) {
         (OverrideTarget::Rule(_) | OverrideTarget::Shedding(_), _) => FORM,
-        (OverrideTarget::Everybody, _) | (_, Effect::Counted) => 2,
+        (OverrideTarget::AllSubjects, _) | (_, Effect::Counted) => 2,
         _ => OLDEST,
     }
 }
@@ -88,7 +88,7 @@ fn push(out: &mut Vec<u8>, one: &Override) {
             push_kind(out, 2, dimension.as_bytes());
             push_text(out, &network.to_string());
         }
-        OverrideTarget::Everybody => push_kind(out, 3, &[]),
+        OverrideTarget::AllSubjects => push_kind(out, 3, &[]),
         OverrideTarget::Rule(name) => push_kind(out, 4, name.as_bytes()),
         OverrideTarget::Shedding(target) => push_kind(out, 5, target.name().as_bytes()),
     }
@@ -143,7 +143,9 @@ fn take(rest: &mut &[u8]) -> Option<Override> {
             dimension: take_text(rest)?.into(),
             network: Network::parse(take_text(rest)?).ok()?,
         },
-        3 => take_sized(rest).filter(|none| none.is_empty()).map(|_| OverrideTarget::Everybody)?,
+        3 => {
+            take_sized(rest).filter(|none| none.is_empty()).map(|_| OverrideTarget::AllSubjects)?
+        }
         4 => OverrideTarget::Rule(take_text(rest)?.into()),
         5 => {
             let name = take_text(rest)?;

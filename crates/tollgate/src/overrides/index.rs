@@ -62,9 +62,9 @@ impl Overrides {
         make: impl FnOnce(&OverrideTable) -> Result<(T, Arc<OverrideTable>), E>,
     ) -> Result<T, E> {
         let _changing = self.changing.lock();
-        let (made, table) = make(&self.index.load().table)?;
+        let (resolved, table) = make(&self.index.load().table)?;
         self.install(table);
-        Ok(made)
+        Ok(resolved)
     }
 
     fn install(&self, table: Arc<OverrideTable>) {
@@ -87,13 +87,13 @@ impl Overrides {
             return None;
         }
         let index = self.index.load();
-        Some(Arc::clone(&index.find(limit, subject, key, now)?.said))
+        Some(Arc::clone(&index.find(limit, subject, key, now)?.definition))
     }
 
     /// Returns the kill switch of `limit` at `now`: the override of `limit` for everybody.
     #[must_use]
     pub fn switch_of(&self, limit: &Limit, now: Timestamp) -> Option<Arc<Override>> {
-        best(&self.index.load().everybody, limit, now).map(|entry| Arc::clone(&entry.said))
+        best(&self.index.load().all_subjects, limit, now).map(|entry| Arc::clone(&entry.definition))
     }
 
     /// Returns the override of a rule or of load shedding that is in force at `now` and whose
@@ -108,8 +108,8 @@ impl Overrides {
             return None;
         }
         let index = self.index.load();
-        let lasting = index.switches.iter().filter(|said| now < said.expires_at);
-        lasting.rev().find(|said| is_meant(&said.target.target)).cloned()
+        let lasting = index.switches.iter().filter(|definition| now < definition.expires_at);
+        lasting.rev().find(|definition| is_meant(&definition.target.target)).cloned()
     }
 
     /// Returns whether there are no overrides, by one relaxed load.
@@ -131,7 +131,7 @@ impl Overrides {
         }
         let index = self.index.load();
         let entry = index.find(limit, subject, key, now)?;
-        Some((entry.rule(limit)?, Arc::clone(&entry.said)))
+        Some((entry.rule(limit)?, Arc::clone(&entry.definition)))
     }
 }
 
@@ -146,29 +146,29 @@ impl fmt::Debug for Overrides {
 /// An override, and the limit that was last created from the override.
 #[derive(Debug)]
 struct Entry {
-    said: Arc<Override>,
+    definition: Arc<Override>,
     /// The policy's limit, and its replacement. The replacement is `None` if the limit cannot count
     /// the override's quota.
-    made: ArcSwapOption<(Arc<Limit>, Option<Arc<Limit>>)>,
+    resolved: ArcSwapOption<(Arc<Limit>, Option<Arc<Limit>>)>,
 }
 
 impl Entry {
     fn rule(&self, limit: &Arc<Limit>) -> Option<ResolvedOverride> {
-        let (quota, burst) = match self.said.effect {
+        let (quota, burst) = match self.definition.effect {
             Effect::Unlimited => return Some(ResolvedOverride::Unlimited),
-            Effect::Blocked => return Some(ResolvedOverride::Blocked(self.said.expires_at)),
+            Effect::Blocked => return Some(ResolvedOverride::Blocked(self.definition.expires_at)),
             Effect::Counted => return Some(ResolvedOverride::Counted),
             Effect::Quota { quota, burst } => (quota, burst),
         };
         // The entry keeps its limit alive, so no other limit can have the same address.
-        if let Some(made) = &*self.made.load()
-            && Arc::ptr_eq(&made.0, limit)
+        if let Some(resolved) = &*self.resolved.load()
+            && Arc::ptr_eq(&resolved.0, limit)
         {
-            return made.1.clone().map(ResolvedOverride::Limit);
+            return resolved.1.clone().map(ResolvedOverride::Limit);
         }
-        let made = limit.with_quota(quota, burst).ok().map(Arc::new);
-        self.made.store(Some(Arc::new((Arc::clone(limit), made.clone()))));
-        made.map(ResolvedOverride::Limit)
+        let resolved = limit.with_quota(quota, burst).ok().map(Arc::new);
+        self.resolved.store(Some(Arc::new((Arc::clone(limit), resolved.clone()))));
+        resolved.map(ResolvedOverride::Limit)
     }
 }
 
@@ -182,7 +182,7 @@ struct Index {
     /// The overrides of values, by the bytes of the veiled pair of name and value.
     values: HashMap<Box<[u8]>, Vec<Arc<Entry>>>,
     networks: HashMap<Box<str>, Networks>,
-    everybody: Vec<Arc<Entry>>,
+    all_subjects: Vec<Arc<Entry>>,
     /// Overrides of rules and of load shedding.
     switches: Vec<Arc<Override>>,
 }
@@ -198,9 +198,10 @@ struct Networks {
 impl Index {
     fn of(table: Arc<OverrideTable>) -> Self {
         let mut index = Self::default();
-        for said in table.overrides() {
-            let entry = Entry { said: Arc::clone(said), made: ArcSwapOption::empty() };
-            let entries = match &said.target.target {
+        for definition in table.overrides() {
+            let entry =
+                Entry { definition: Arc::clone(definition), resolved: ArcSwapOption::empty() };
+            let entries = match &definition.target.target {
                 OverrideTarget::Subject(subject) => index.subjects.entry(subject.as_bytes().into()),
                 OverrideTarget::Value(pair) => index.values.entry(pair.as_bytes().into()),
                 OverrideTarget::Network { dimension, network } => {
@@ -209,12 +210,12 @@ impl Index {
                     networks.entries.entry(*network).or_default().push(Arc::new(entry));
                     continue;
                 }
-                OverrideTarget::Everybody => {
-                    index.everybody.push(Arc::new(entry));
+                OverrideTarget::AllSubjects => {
+                    index.all_subjects.push(Arc::new(entry));
                     continue;
                 }
                 OverrideTarget::Rule(_) | OverrideTarget::Shedding(_) => {
-                    index.switches.push(Arc::clone(said));
+                    index.switches.push(Arc::clone(definition));
                     continue;
                 }
             };
@@ -243,7 +244,7 @@ impl Index {
             }
         }
         let by_network = self.networks_of(subject).find_map(|entries| best(entries, limit, now));
-        by_network.or_else(|| best(&self.everybody, limit, now))
+        by_network.or_else(|| best(&self.all_subjects, limit, now))
     }
 
     /// Returns the overrides of networks that contain `subject`, the smallest network first.
@@ -268,8 +269,8 @@ fn network(stored: Stored<'_>) -> Option<Network> {
 /// Returns the override of `limit` that is in force at `now` among the overrides of one target. If
 /// `limit` has no override of its own, returns the override of all limits, if there is one.
 fn best<'e>(entries: &'e [Arc<Entry>], limit: &Limit, now: Timestamp) -> Option<&'e Arc<Entry>> {
-    let lasting = entries
-        .iter()
-        .filter(|entry| now < entry.said.expires_at && entry.said.target.applies_to(limit));
-    lasting.max_by_key(|entry| entry.said.target.limit.is_some())
+    let lasting = entries.iter().filter(|entry| {
+        now < entry.definition.expires_at && entry.definition.target.applies_to(limit)
+    });
+    lasting.max_by_key(|entry| entry.definition.target.limit.is_some())
 }

@@ -27,11 +27,13 @@ impl Overrides {
     /// Returns whether an override in force at `now` turns `rule` off or makes it only count.
     /// Without such an override, the rule is on.
     pub(crate) fn switched(&self, rule: &Rule, now: Timestamp) -> RuleSwitch {
-        self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |said| match said.effect {
-            Effect::Unlimited => RuleSwitch::Off,
-            Effect::Counted => RuleSwitch::Counted,
-            // An override of a rule never sets a quota and never blocks.
-            Effect::Quota { .. } | Effect::Blocked => RuleSwitch::On,
+        self.rule_switch(&rule.name, now).map_or(RuleSwitch::On, |definition| {
+            match definition.effect {
+                Effect::Unlimited => RuleSwitch::Off,
+                Effect::Counted => RuleSwitch::Counted,
+                // An override of a rule never sets a quota and never blocks.
+                Effect::Quota { .. } | Effect::Blocked => RuleSwitch::On,
+            }
         })
     }
 
@@ -39,14 +41,15 @@ impl Overrides {
     /// If both set a mode, the mode that sheds less applies.
     pub(crate) fn shed_mode(&self, target: SheddingTarget, now: Timestamp) -> ShedMode {
         let of = |target| {
-            self.shedding_switch(target, now).map_or(ShedMode::Enforce, |said| mode(&said))
+            self.shedding_switch(target, now)
+                .map_or(ShedMode::Enforce, |definition| mode(&definition))
         };
         of(target).max(of(SheddingTarget::All))
     }
 }
 
-fn mode(said: &Override) -> ShedMode {
-    match said.effect {
+fn mode(definition: &Override) -> ShedMode {
+    match definition.effect {
         Effect::Unlimited => ShedMode::Off,
         Effect::Counted => ShedMode::Shadow,
         Effect::Quota { .. } | Effect::Blocked => ShedMode::Enforce,

@@ -93,8 +93,8 @@ fn the_nearest_word_counts() {
 fn what_is_said_of_everybody_is_the_last_word() {
     let ann = subject(&[("user", "ann")]);
     let held = in_force(&[
-        about(None, OverrideTarget::Everybody, 1),
-        about(Some("core"), OverrideTarget::Everybody, 2),
+        about(None, OverrideTarget::AllSubjects, 1),
+        about(Some("core"), OverrideTarget::AllSubjects, 2),
         about(None, of_subject(&[("user", "ann")]), 3),
     ]);
     for (name, user, expected) in [("core", "ann", 3), ("core", "bob", 2), ("search", "bob", 1)] {
@@ -111,7 +111,7 @@ fn nodes_of_older_versions_read_what_they_can_understand() {
     let form = |one: Override| in_force(&[one]).table().to_bytes()[0];
     let target = || of_subject(&[("user", "42")]);
     assert_eq!(form(about(None, target(), 1)), 1);
-    assert_eq!(form(about(None, OverrideTarget::Everybody, 1)), 2);
+    assert_eq!(form(about(None, OverrideTarget::AllSubjects, 1)), 2);
     assert_eq!(form(Override { effect: Effect::Counted, ..about(None, target(), 1) }), 2);
     assert_eq!(form(switch(OverrideTarget::Rule("search".into()), Effect::Counted)), 3);
     assert_eq!(form(switch(OverrideTarget::Shedding(SheddingTarget::All), Effect::Unlimited)), 3);
@@ -204,7 +204,7 @@ fn any_override() -> impl Strategy<Value = Override> {
             OverrideTarget::Value(subject(&[(&name, &value)]).veiled(&key()))
         }),
         (0_u8..=24).prop_map(|bits| of_network(&format!("{}/{bits}", mask(bits)))),
-        Just(OverrideTarget::Everybody),
+        Just(OverrideTarget::AllSubjects),
         text().prop_map(|name| OverrideTarget::Rule(name.into())),
         proptest::sample::select(&SheddingTarget::VARIANTS[..]).prop_map(OverrideTarget::Shedding),
     ];

@@ -21,7 +21,7 @@ pub struct QuotaError(Reason);
 enum Reason {
     Limit { name: Box<str>, error: LimitError },
     NotWhole { name: Box<str>, what: &'static str, given: Duration },
-    Twice { name: Box<str> },
+    Duplicate { name: Box<str> },
     None,
 }
 
@@ -35,7 +35,7 @@ impl QuotaError {
     }
 
     pub(super) fn twice(name: &str) -> Self {
-        Self(Reason::Twice { name: name.into() })
+        Self(Reason::Duplicate { name: name.into() })
     }
 
     pub(super) fn none() -> Self {
@@ -51,7 +51,7 @@ impl fmt::Display for QuotaError {
                 f,
                 "limit `{name}`: the {what} {given:?} must be a whole number of milliseconds"
             ),
-            Reason::Twice { name } => {
+            Reason::Duplicate { name } => {
                 write!(f, "limit `{name}`: two quotas have this name; call `named` on one of them")
             }
             Reason::None => f.write_str("a limiter needs at least one quota"),

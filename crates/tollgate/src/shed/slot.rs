@@ -37,15 +37,15 @@ impl Worker {
         self.enter_with_mode(now, priority, ShedMode::Enforce)
     }
 
-    /// Admits a request or sheds the request, like [`enter`](Self::enter). `unenforced` is the mode
+    /// Admits a request or sheds the request, like [`enter`](Self::enter). `mode` is the mode
     /// that overrides set. The mode of the settings or this mode applies, whichever sheds less.
     pub(crate) fn enter_with_mode(
         self: &Arc<Self>,
         now: Timestamp,
         priority: Priority,
-        unenforced: ShedMode,
+        mode: ShedMode,
     ) -> Result<Option<InFlightSlot>, ShedDecision> {
-        let admitted = self.admit(now, priority, unenforced)?;
+        let admitted = self.admit(now, priority, mode)?;
         let slot = |in_flight| {
             let (worker, since) = (Arc::clone(self), Stopwatch::start());
             InFlightSlot { worker, in_flight, since }

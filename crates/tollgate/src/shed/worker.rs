@@ -98,7 +98,7 @@ impl Worker {
         let mut state = self.state.lock();
         let Some(settings) = state.settings else { return Ok(None) };
         let mode = settings.mode.max(override_mode);
-        state.look(now, &settings);
+        state.update(now, &settings);
         if let Some(shed) = state.shed(&settings, priority) {
             self.counts.count(&shed, mode);
             return match mode {
@@ -112,10 +112,10 @@ impl Worker {
 
     /// Measures the load at `now` and updates the level. Call this method while no requests arrive;
     /// otherwise each request updates the level.
-    pub fn look(&self, now: Timestamp) {
+    pub fn update(&self, now: Timestamp) {
         let mut state = self.state.lock();
         if let Some(settings) = state.settings {
-            state.look(now, &settings);
+            state.update(now, &settings);
         }
     }
 
@@ -167,7 +167,7 @@ impl Worker {
 
 impl State {
     /// Measures the load at `now` and updates the level.
-    fn look(&mut self, now: Timestamp, settings: &WorkerShedding) {
+    fn update(&mut self, now: Timestamp, settings: &WorkerShedding) {
         let (load, cause) = self.load(now, settings);
         self.level.follow(now, load);
         if load > OVERLOAD {

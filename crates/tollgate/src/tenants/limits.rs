@@ -16,7 +16,7 @@ struct Entry {
     base: Arc<Limit>,
     numbers: (u64, Option<u64>),
     /// `None` if the limit cannot count the quota.
-    made: Option<Arc<Limit>>,
+    cached: Option<Arc<Limit>>,
 }
 
 /// A cache of limits with the quotas of tenants. The key is the policy's limit, with the quota and
@@ -41,17 +41,17 @@ impl LimitCache {
         let mixed = (base.name_digest() as u64 ^ quota.rotate_left(17))
             .wrapping_add(burst.unwrap_or(u64::MAX).rotate_left(41))
             .wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let place = &self.0[(mixed >> 52) as usize % CACHED_LIMITS];
+        let slot = &self.0[(mixed >> 52) as usize % CACHED_LIMITS];
         // The entry keeps its base alive, so no other limit can have the address of the base.
-        if let Some(entry) = &*place.load()
+        if let Some(entry) = &*slot.load()
             && Arc::ptr_eq(&entry.base, base)
             && entry.numbers == numbers
         {
-            return entry.made.clone();
+            return entry.cached.clone();
         }
-        let made = base.for_tenant(quota, burst).ok().map(Arc::new);
+        let cached = base.for_tenant(quota, burst).ok().map(Arc::new);
         let base = Arc::clone(base);
-        place.store(Some(Arc::new(Entry { base, numbers, made: made.clone() })));
-        made
+        slot.store(Some(Arc::new(Entry { base, numbers, cached: cached.clone() })));
+        cached
     }
 }

@@ -28,7 +28,7 @@ pub struct TenantPartition {
     /// The time at which the partition was written, in seconds since the Unix epoch.
     written_at: u64,
     /// The names of plans and limits, to which the rows refer by their indices in this list.
-    words: Box<[Box<str>]>,
+    names: Box<[Box<str>]>,
     bytes: Box<[u8]>,
     /// The index of the first row in the bytes.
     first: usize,
@@ -78,9 +78,9 @@ impl TenantPartition {
         let (&FORMAT, after) = rest.split_first()? else { return None };
         rest = after;
         let written_at = read_number(&mut rest)?;
-        let words = usize::try_from(read_number(&mut rest)?).ok()?;
+        let names = usize::try_from(read_number(&mut rest)?).ok()?;
         let mut read_word = || Some(std::str::from_utf8(read_text(&mut rest)?).ok()?.into());
-        let words = (0..words).map(|_| read_word()).collect::<Option<Box<[Box<str>]>>>()?;
+        let names = (0..names).map(|_| read_word()).collect::<Option<Box<[Box<str>]>>>()?;
         let rows = usize::try_from(read_number(&mut rest)?).ok()?;
         // A row has at least three bytes.
         if rows > MAX_TENANTS || rows > rest.len() / 3 || bytes.len() > MAX_PARTITION_BYTES {
@@ -93,8 +93,8 @@ impl TenantPartition {
             let at = bytes.len() - rest.len();
             let row = RowView::read(rest)?;
             let mut quotas = row.quotas();
-            let are_known = quotas.by_ref().all(|(word, ..)| word < words.len());
-            let is_known = row.plan.is_none_or(|plan| plan < words.len());
+            let are_known = quotas.by_ref().all(|(word, ..)| word < names.len());
+            let is_known = row.plan.is_none_or(|plan| plan < names.len());
             let is_next = before < row.name && std::str::from_utf8(row.name).is_ok();
             if !are_known || !is_known || !is_next || !quotas.is_complete() {
                 return None;
@@ -104,7 +104,7 @@ impl TenantPartition {
         }
         let is_whole = rest.is_empty();
         let bytes = bytes.into_boxed_slice();
-        is_whole.then_some(Self { version, written_at, words, bytes, first, rows, slots })
+        is_whole.then_some(Self { version, written_at, names, bytes, first, rows, slots })
     }
 
     /// Returns the partition that results from `changes` to the rows of `old`. If `replace` is set,
@@ -176,8 +176,8 @@ impl TenantPartition {
     /// Returns the bytes that the rows and their slots use in memory.
     #[must_use]
     pub fn memory(&self) -> usize {
-        let words: usize = self.words.iter().map(|word| word.len() + size_of::<Box<str>>()).sum();
-        size_of::<Self>() + self.bytes.len() + size_of_val(&*self.slots) + words
+        let names: usize = self.names.iter().map(|word| word.len() + size_of::<Box<str>>()).sum();
+        size_of::<Self>() + self.bytes.len() + size_of_val(&*self.slots) + names
     }
 
     /// Returns the tenant called `name`.
@@ -230,7 +230,7 @@ impl TenantPartition {
     /// Returns the name of the plan or limit with this index in the list of names, or `None` if the
     /// list has no such index.
     pub(super) fn word(&self, index: usize) -> Option<&str> {
-        self.words.get(index).map(|word| &**word)
+        self.names.get(index).map(|word| &**word)
     }
 
     /// Returns the row of `name`, which has this `hash`.
@@ -280,7 +280,7 @@ fn insert(slots: &mut [u32], name: &[u8], position: u32) {
 /// The rows of a partition while the partition is built.
 #[derive(Default)]
 struct Rows {
-    words: Vec<Box<str>>,
+    names: Vec<Box<str>>,
     indices: HashMap<Box<str>, u64>,
     rows: u64,
     bytes: Vec<u8>,
@@ -288,12 +288,12 @@ struct Rows {
 
 impl Rows {
     fn push(&mut self, row: &Tenant) {
-        let Self { words, indices, rows, bytes } = self;
+        let Self { names, indices, rows, bytes } = self;
         write_row(bytes, row, |word| match indices.get(word) {
             Some(index) => *index,
             None => {
-                let index = words.len() as u64;
-                words.push(word.into());
+                let index = names.len() as u64;
+                names.push(word.into());
                 indices.insert(word.into(), index);
                 index
             }
@@ -305,8 +305,8 @@ impl Rows {
         let mut bytes = Vec::with_capacity(self.bytes.len() + 64);
         bytes.push(FORMAT);
         write_number(&mut bytes, written_at);
-        write_number(&mut bytes, self.words.len() as u64);
-        self.words.iter().for_each(|word| write_text(&mut bytes, word));
+        write_number(&mut bytes, self.names.len() as u64);
+        self.names.iter().for_each(|word| write_text(&mut bytes, word));
         write_number(&mut bytes, self.rows);
         bytes.extend(self.bytes);
         bytes

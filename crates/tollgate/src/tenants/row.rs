@@ -61,7 +61,7 @@ impl Tenant {
         for (index, one) in self.quotas.iter().enumerate() {
             check_text(&one.limit, MAX_LIMIT).map_err(|()| RowError::Limit)?;
             if self.quotas[..index].iter().any(|other| other.limit == one.limit) {
-                return Err(RowError::Twice(one.limit.clone()));
+                return Err(RowError::Duplicate(one.limit.clone()));
             }
             if one.quota > MOST || one.burst.is_some_and(|burst| burst > MOST) {
                 return Err(RowError::Number(one.limit.clone()));
@@ -91,7 +91,7 @@ pub enum RowError {
     /// The row has more than [`MAX_TENANT_QUOTAS`] quotas.
     Quotas,
     /// The row has two quotas of this limit.
-    Twice(Box<str>),
+    Duplicate(Box<str>),
     /// The quota or the burst of this limit is too large.
     Number(Box<str>),
 }
@@ -111,7 +111,7 @@ impl fmt::Display for RowError {
             Self::Limit => name(f, "a limit", MAX_LIMIT),
             Self::Empty => f.write_str("a tenant needs a plan or a quota"),
             Self::Quotas => write!(f, "a tenant has at most {MAX_TENANT_QUOTAS} own quotas"),
-            Self::Twice(limit) => write!(f, "the limit {limit:?} has two quotas"),
+            Self::Duplicate(limit) => write!(f, "the limit {limit:?} has two quotas"),
             Self::Number(limit) => {
                 write!(f, "a number of the limit {limit:?} exceeds {MOST}")
             }

@@ -73,8 +73,8 @@ impl Tenants {
     /// Replaces the partition with this index.
     pub fn install(&self, index: usize, partition: Arc<TenantPartition>) {
         let inner = self.inner.get_or_init(Inner::default);
-        if let Some(place) = inner.partitions.get(index) {
-            place.store(Some(partition));
+        if let Some(slot) = inner.partitions.get(index) {
+            slot.store(Some(partition));
         }
     }
 
@@ -127,9 +127,9 @@ impl Tenants {
                 all += rows;
                 continue;
             }
-            let made = Self::next_partition(held.as_deref(), index, batch, written_at)?;
-            all += made.len();
-            next.push((index, made));
+            let updated = Self::next_partition(held.as_deref(), index, batch, written_at)?;
+            all += updated.len();
+            next.push((index, updated));
         }
         if all > MAX_TENANTS && all > self.len() {
             return Err(TenantStoreError::Full);
@@ -154,8 +154,8 @@ impl Tenants {
         let version = TableVersion { changes: before.changes.saturating_add(1), drawn };
         let changes = batch.changes(index);
         let stamp = (version, written_at);
-        let made = TenantPartition::merged(held, changes, batch.replaces(), stamp);
-        made.map(Arc::new).map_err(TenantStoreError::Partition)
+        let updated = TenantPartition::merged(held, changes, batch.replaces(), stamp);
+        updated.map(Arc::new).map_err(TenantStoreError::Partition)
     }
 
     /// Applies `batch` in this process only.
@@ -197,9 +197,9 @@ impl TenantLookup for Tenants {
         // After a change of the policy, the limit may be unable to count the quota. In this case
         // the quota has no effect.
         if let Some((_, quota, burst)) = own
-            && let Some(made) = inner.limits.get(base, (quota, burst))
+            && let Some(updated) = inner.limits.get(base, (quota, burst))
         {
-            return Some(made);
+            return Some(updated);
         }
         let (plans, plan) = (plans?, partition.word(row.plan?)?);
         Some(Arc::clone(plans.of(plan.as_bytes()).unwrap_or(base)))

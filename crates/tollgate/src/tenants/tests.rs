@@ -105,10 +105,10 @@ proptest! {
     ) {
         let changes = rows.into_iter().map(batch::Change::Set).collect();
         let version = TableVersion { changes: 3, drawn: 4 };
-        let made = TenantPartition::merged(None, changes, false, (version, 77)).unwrap();
-        let again = TenantPartition::from_bytes(version, made.as_bytes().to_vec()).unwrap();
-        prop_assert_eq!((&again, again.written_at()), (&made, 77));
-        let mut bytes = made.as_bytes().to_vec();
+        let updated = TenantPartition::merged(None, changes, false, (version, 77)).unwrap();
+        let again = TenantPartition::from_bytes(version, updated.as_bytes().to_vec()).unwrap();
+        prop_assert_eq!((&again, again.written_at()), (&updated, 77));
+        let mut bytes = updated.as_bytes().to_vec();
         let at = at.index(bytes.len());
         bytes[at] = byte;
         for bytes in [junk, bytes] {
@@ -143,10 +143,10 @@ fn an_own_quota_precedes_the_plan_and_the_plan_the_default() {
     assert_eq!(quota("gone", Some(&plans)), Some(3), "an unknown plan has the default");
     assert_eq!(quota("zero", Some(&plans)), Some(20), "the limit cannot count the quota 0");
     assert_eq!(quota("nobody", Some(&plans)), None);
-    let made = tenants.limit(b"own", &base, None).unwrap();
-    assert!(Arc::ptr_eq(&made, &tenants.limit(b"own", &base, None).unwrap()));
-    assert_eq!(made.state_digest(), base.state_digest());
-    assert_eq!(*made, base.of_tenant_value(made.quota_value().unwrap().as_bytes()).unwrap());
+    let updated = tenants.limit(b"own", &base, None).unwrap();
+    assert!(Arc::ptr_eq(&updated, &tenants.limit(b"own", &base, None).unwrap()));
+    assert_eq!(updated.state_digest(), base.state_digest());
+    assert_eq!(*updated, base.of_tenant_value(updated.quota_value().unwrap().as_bytes()).unwrap());
 }
 
 #[test]
@@ -154,9 +154,9 @@ fn the_value_of_an_own_quota_restores_the_limit() {
     let bucket = TokenBucket::new(60, Millis::from_secs(60), 5).unwrap();
     let base = Limit::new("bucket", Algorithm::TokenBucket(bucket)).unwrap();
     for (quota, burst) in [(9, None), (90, Some(12)), (1 << 40, Some(1))] {
-        let made = base.for_tenant(quota, burst).unwrap();
-        let value = made.quota_value().unwrap().as_bytes();
-        assert_eq!(base.of_tenant_value(value), Some(made.clone()));
+        let updated = base.for_tenant(quota, burst).unwrap();
+        let value = updated.quota_value().unwrap().as_bytes();
+        assert_eq!(base.of_tenant_value(value), Some(updated.clone()));
     }
     for other in ["", "pro", "tenant:", "tenant:x", "tenant:1/", "tenant:1/2/3", "tenant:0"] {
         assert_eq!(base.of_tenant_value(other.as_bytes()), None, "{other}");
@@ -172,7 +172,7 @@ fn rows_have_bounds() {
     assert_eq!(tenant("a", None, &[]).check(), Err(RowError::Empty));
     assert_eq!(tenant("a", Some(""), &[]).check(), Err(RowError::Plan));
     let twice = [("calls", 1, None), ("calls", 2, None)];
-    assert_eq!(tenant("a", None, &twice).check(), Err(RowError::Twice("calls".into())));
+    assert_eq!(tenant("a", None, &twice).check(), Err(RowError::Duplicate("calls".into())));
     let huge = [("calls", u64::MAX, None)];
     assert_eq!(tenant("a", None, &huge).check(), Err(RowError::Number("calls".into())));
     let names: Vec<String> = (0..=MAX_TENANT_QUOTAS).map(|index| format!("l{index}")).collect();

@@ -82,7 +82,7 @@ impl<B: http_body::Body<Data = Bytes>> http_body::Body for Body<B> {
 fn watch(in_flight: Option<&mut InFlight>, frame: &Frame<Bytes>) {
     let metering = in_flight.and_then(InFlight::metering);
     if let (Some(metering), Some(data)) = (metering, frame.data_ref()) {
-        metering.saw(data);
+        metering.observe(data);
     }
 }
 

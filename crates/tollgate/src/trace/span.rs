@@ -98,8 +98,8 @@ fn recording(context: &Context) -> Option<SpanRef<'_>> {
     Some(context.span()).filter(SpanRef::is_recording)
 }
 
-fn with_recording(tell: impl FnOnce(&SpanRef<'_>)) {
-    Context::map_current(|context| recording(context).as_ref().map(tell));
+fn with_recording(record: impl FnOnce(&SpanRef<'_>)) {
+    Context::map_current(|context| recording(context).as_ref().map(record));
 }
 
 /// A span that was opened for a request or a call, or no span if there is no trace.

@@ -131,8 +131,9 @@ mod tests {
         let own = tracer.begin("request").run(work).await;
         assert!(!current().is_valid());
         let spans: Vec<_> = spans.try_iter().collect();
-        let told: Vec<_> = spans.iter().map(|span| (&*span.name, span.parent_span_id)).collect();
-        assert_eq!(told, [("call", own.span_id()), ("request", SpanId::INVALID)]);
+        let recorded: Vec<_> =
+            spans.iter().map(|span| (&*span.name, span.parent_span_id)).collect();
+        assert_eq!(recorded, [("call", own.span_id()), ("request", SpanId::INVALID)]);
     }
 
     #[tokio::test]

@@ -87,9 +87,9 @@ impl Faulty {
                 carry_out.await
             }
             Trouble::Late(gate) => {
-                let told = carry_out.await;
+                let result = carry_out.await;
                 passed(&gate).await;
-                told
+                result
             }
         }
     }

@@ -136,10 +136,10 @@ fn a_hidden_limit_that_refuses_is_not_contradicted() {
 fn githubs_profile_alone_has_no_retry_after_on_a_primary_refusal() {
     let ready_at = NOW.after(Millis::new(1_001));
     let refused = || status(burst(), 10, Admission::At(ready_at), 1_001);
-    let alone = written(&[HeaderProfile::GitHub], vec![refused()]);
-    assert!(!alone.contains_key("retry-after"));
-    assert_eq!(number(&alone, "x-ratelimit-remaining"), 0);
-    assert_eq!(number(&alone, "x-ratelimit-reset"), ready_at.as_secs_ceil());
+    let refused_headers = written(&[HeaderProfile::GitHub], vec![refused()]);
+    assert!(!refused_headers.contains_key("retry-after"));
+    assert_eq!(number(&refused_headers, "x-ratelimit-remaining"), 0);
+    assert_eq!(number(&refused_headers, "x-ratelimit-reset"), ready_at.as_secs_ceil());
     let both = [HeaderProfile::GitHub, HeaderProfile::Ietf];
     assert_eq!(number(&written(&both, vec![refused()]), "retry-after"), 2);
 
@@ -231,12 +231,12 @@ fn an_upstreams_own_lists_are_kept_and_its_single_values_replaced() {
     let statuses = vec![status(core(), 1, Admission::Now, 3_599_100)];
     let evaluation = Evaluation { now: NOW, statuses };
     headers::write(&[HeaderProfile::GitHub, HeaderProfile::Ietf], &evaluation, &mut fields);
-    let told = |name: &str, remaining, seconds| {
+    let entry = |name: &str, remaining, seconds| {
         let parameters = vec![("r".into(), integer(remaining)), ("t".into(), integer(seconds))];
         (name.to_owned(), parameters)
     };
     let lists = members(&fields, "ratelimit");
-    assert_eq!(lists, [told("theirs", 1, 9), told("core", 4_999, 3_600)]);
+    assert_eq!(lists, [entry("theirs", 1, 9), entry("core", 4_999, 3_600)]);
     assert_eq!(number(&fields, "x-ratelimit-limit"), 5_000);
 }
 

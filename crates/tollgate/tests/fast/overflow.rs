@@ -58,7 +58,7 @@ async fn who_fills_the_store_lets_nobody_past_a_limit() {
         (Arc::new(Decisions::new(&policy())), Arc::new(Degraded::new(&policy())));
     let limiter = Limiter::new(policy(), store)
         .with_observer((Arc::clone(&decisions), Arc::clone(&degraded)));
-    let ask = async |field: Field<'_>| -> Decision {
+    let check = async |field: Field<'_>| -> Decision {
         let attributes = RequestAttributes {
             method: "GET",
             path: "/",
@@ -73,21 +73,21 @@ async fn who_fills_the_store_lets_nobody_past_a_limit() {
     };
     // With this many subjects, every overflow counter of the limit is in use, whatever the hash.
     for number in 0..20_000 {
-        ask(Field("x-token", &format!("invented-{number}"))).await;
+        check(Field("x-token", &format!("invented-{number}"))).await;
     }
-    let late = ask(Field("x-token", "late")).await;
+    let late = check(Field("x-token", "late")).await;
     assert_eq!((late.source, late.is_admitted()), (DecisionSource::Overflow, false));
     for account in 0..20 {
         let account = format!("account-{account}");
         for attempt in 0..20 {
-            let decision = ask(Field("x-account", &account)).await;
+            let decision = check(Field("x-account", &account)).await;
             assert_eq!(decision.source, DecisionSource::Store);
             assert_eq!(decision.is_admitted(), attempt < 5, "{account}, {attempt}");
         }
     }
     let overflow = Decider::ALL.iter().position(|decider| *decider == Decider::Overflow).unwrap();
-    let told = decisions.limits();
-    let of = |name: &str| told.iter().find(|counts| &*counts.limit == name).unwrap();
+    let limits = decisions.limits();
+    let of = |name: &str| limits.iter().find(|counts| &*counts.limit == name).unwrap();
     assert!(of("per-token").refused[overflow] > 0);
     assert_eq!(of("login").admitted[overflow] + of("login").refused[overflow], 0);
     let counted: u64 = degraded

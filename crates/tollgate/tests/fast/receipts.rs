@@ -285,7 +285,7 @@ struct TimePasses(Contract);
 
 impl Store for TimePasses {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let told = self.0.apply(now, charges).await?;
+        let readings = self.0.apply(now, charges).await?;
         for Charge { limit, subject, operation } in charges {
             if let Operation::Charge { .. } = operation {
                 let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(u128::MAX) };
@@ -293,7 +293,7 @@ impl Store for TimePasses {
                 self.0.apply(ahead, &[Charge { limit, subject, operation }]).await?;
             }
         }
-        Ok(told)
+        Ok(readings)
     }
 }
 

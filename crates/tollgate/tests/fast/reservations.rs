@@ -70,9 +70,9 @@ async fn reserve_at(limiter: &Limiter<Memory>, now: Timestamp, hold_for: Millis)
 async fn status_at(limiter: &Limiter<Memory>, now: Timestamp) -> [(u64, u64); 3] {
     let policy = limiter.policy();
     let plan = policy.plan(&FACTS, limiter.key());
-    let (evaluation, _) = limiter.look_at(now, &plan.enforced).await.unwrap();
-    let told: Vec<_> = evaluation.statuses.iter().map(|it| (it.used, it.reserved)).collect();
-    told.try_into().unwrap()
+    let (evaluation, _) = limiter.peek_planned(now, &plan.enforced).await.unwrap();
+    let usage: Vec<_> = evaluation.statuses.iter().map(|it| (it.used, it.reserved)).collect();
+    usage.try_into().unwrap()
 }
 
 /// Returns the actual cost for the tokens, and the reserved units for all other limits.
@@ -159,9 +159,11 @@ async fn a_client_that_reserves_less_than_it_costs_pays_in_the_end() {
 async fn a_settlement_has_the_room_that_an_override_gives() {
     let key = HashKey::random();
     let limiter = limiter(&key);
-    let everybody = Subject::new([], &key).veiled(&key);
-    let target =
-        OverrideScope { limit: Some("tokens".into()), target: OverrideTarget::subject(&everybody) };
+    let no_subject = Subject::new([], &key).veiled(&key);
+    let target = OverrideScope {
+        limit: Some("tokens".into()),
+        target: OverrideTarget::subject(&no_subject),
+    };
     let effect = Effect::Quota { quota: 1_000, burst: None };
     let raised = Override { target, effect, expires_at: after(60_000), reason: "a test".into() };
     let table = OverrideTable::default().changed(&OverrideChange::Set(raised), START).unwrap();

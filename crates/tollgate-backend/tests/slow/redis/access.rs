@@ -51,5 +51,5 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
 async fn admit_shipped_user(server: &Server, version: Version) {
     let user = version.shipped_user();
     let user: Vec<_> = user.iter().map(String::as_str).collect();
-    server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
+    server.execute(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
 }

@@ -37,8 +37,8 @@ async fn charges_that_span_slots_are_a_store() {
     assert_eq!(store.unrefunded(), 0);
     let RedisServers::Cluster(slots) = store.partitions().store() else { panic!("{store:?}") };
     let status = slots.status(tollgate::model::Timestamp::EPOCH);
-    let asked = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
-    assert!(asked > 1, "nothing lived on several nodes: {status:?}");
+    let used = status.groups.iter().filter(|group| group.batchers[0].counts.jobs > 0).count();
+    assert!(used > 1, "nothing lived on several nodes: {status:?}");
     for node in &cluster.nodes {
         if !node.keys().await.is_empty() {
             node.assert_every_key_ends().await;
@@ -50,11 +50,11 @@ async fn charges_that_span_slots_are_a_store() {
 #[tokio::test]
 async fn a_cluster_is_one_shard_of_two() {
     let cluster = Cluster::start(Version::default(), Replicas::None).await;
-    let alone = Server::start().await;
+    let single = Server::start().await;
     let store = format!(
         "shards: {{ alone: {{ primary: \"{}\" }}, cluster: {{ nodes: [\"{}\"] }} }}, {PATIENT}, \
          deny_cache: false",
-        alone.url(),
+        single.url(),
         cluster.nodes[0].url(),
     );
     let store = open(&routed_by_subject(&store));
@@ -68,7 +68,7 @@ async fn a_cluster_is_one_shard_of_two() {
         let jobs: u64 = shard.batchers.iter().map(|batcher| batcher.counts.jobs).sum();
         assert!(jobs > 0, "nobody lives on {}", shard.name);
     }
-    for server in cluster.nodes.iter().chain([&alone]) {
+    for server in cluster.nodes.iter().chain([&single]) {
         if !server.keys().await.is_empty() {
             server.assert_every_key_ends().await;
         }

@@ -75,7 +75,7 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     cluster.kill(0).await;
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
-    successor.says("cluster_state", "ok").await;
+    successor.wait_for_field("cluster_state", "ok").await;
     decides_by_store(&nodes[nodes.len() - 1], limit).await;
     for client in &mut clients {
         client.charge_times(&nodes[nodes.len() - 1], MEANWHILE).await;
@@ -107,36 +107,36 @@ async fn decides_by_store(node: &impl Store, limit: &Limit) {
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
-    asked: u128,
+    sent: u128,
     admitted: u64,
 }
 
 impl<'l> Client<'l> {
     fn new(limit: &'l Limit, number: u64) -> Self {
         let subject = Subject::new([("token", Value::Clear(&number.to_be_bytes()))], &key());
-        Self { limit, subject, asked: 0, admitted: 0 }
+        Self { limit, subject, sent: 0, admitted: 0 }
     }
 
     /// Charges one unit, and repeats the call until the store answers. Returns whether the unit is
     /// admitted. Units that the node's fallback admits count as admitted too, because the node
     /// charges them to the store later.
     async fn charge(&mut self, node: &impl Store) -> bool {
-        self.asked += 1;
-        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
+        self.sent += 1;
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.sent) };
         let charge = Charge { limit: self.limit, subject: &self.subject, operation };
-        let mut alone = 0;
+        let mut fallback = 0;
         let answered = async {
             loop {
                 match node.apply(SystemClock.now(), &[charge]).await {
                     Ok(readings) if readings.source() == DecisionSource::Store => break readings,
-                    Ok(readings) => alone += u64::from(readings.all_admitted()),
+                    Ok(readings) => fallback += u64::from(readings.all_admitted()),
                     Err(_) => {}
                 }
                 sleep(PAUSE).await;
             }
         };
         let readings = timeout(PATIENCE, answered).await.expect("the store answers");
-        self.admitted += alone + u64::from(readings.all_admitted());
+        self.admitted += fallback + u64::from(readings.all_admitted());
         readings.all_admitted()
     }
 
@@ -160,8 +160,8 @@ impl Server {
         };
         loop {
             let info = info(&mut connection).await;
-            let heard = number(&info, ",offset=", ',');
-            if heard.is_some() && heard == number(&info, "master_repl_offset:", '\n') {
+            let received = number(&info, ",offset=", ',');
+            if received.is_some() && received == number(&info, "master_repl_offset:", '\n') {
                 return;
             }
             sleep(PAUSE).await;
@@ -170,8 +170,8 @@ impl Server {
 
     /// Stops replication to all replicas.
     async fn replicates_no_more(&self) {
-        self.tell(&["ACL", "SETUSER", "default", "-psync", "-sync"]).await;
-        self.tell(&["CLIENT", "KILL", "TYPE", "replica"]).await;
+        self.execute(&["ACL", "SETUSER", "default", "-psync", "-sync"]).await;
+        self.execute(&["CLIENT", "KILL", "TYPE", "replica"]).await;
     }
 }
 
@@ -204,12 +204,12 @@ async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
     let admitted = fail_over(&mut cluster, &nodes).await;
     assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
-    let repaired = fleet.counts().repaired;
-    assert!((1..CLIENTS).contains(&repaired.places), "of one primary's slots: {repaired:?}");
-    assert_eq!(repaired.units, LAST * repaired.places, "each unit once: {repaired:?}");
+    let replayed = fleet.counts().replayed;
+    assert!((1..CLIENTS).contains(&replayed.limits), "of one primary's slots: {replayed:?}");
+    assert_eq!(replayed.units, LAST * replayed.limits, "each unit once: {replayed:?}");
     assert_held(&[
-        Figure::fault_seen("units charged again at the successor", repaired.units),
-        Figure::at_most("units that could not be charged again", repaired.abandoned, 0),
+        Figure::fault_seen("units charged again at the successor", replayed.units),
+        Figure::at_most("units that could not be charged again", replayed.abandoned, 0),
         Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, 0),
     ]);
     cluster.nodes[PRIMARIES].assert_every_key_ends().await;
@@ -224,7 +224,7 @@ async fn through_two_nodes_the_failover_of_a_node_lets_no_more_through_than_is_s
     assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
     assert_held(&[
-        Figure::fault_seen("units charged again at the successor", fleet.counts().repaired.units),
+        Figure::fault_seen("units charged again at the successor", fleet.counts().replayed.units),
         Figure::at_most("units above a client's limit", most(&admitted) - QUOTA, bound),
     ]);
 }

@@ -50,7 +50,7 @@ impl Pair {
         let network = Proxy::start(primary.port()).await;
         let url = network.url();
         let (_, port) = url.rsplit_once(':').unwrap();
-        replica.tell(&["REPLICAOF", "127.0.0.1", port]).await;
+        replica.execute(&["REPLICAOF", "127.0.0.1", port]).await;
         primary.is_followed().await;
         Self { primary, replica, network }
     }
@@ -95,12 +95,12 @@ impl Pair {
         let limit = &loaded.policy.limits()[0].limit;
         let mut client = Client::new(limit);
         self.network.replies(Passage::Slow(DELAY));
-        let begun = Instant::now();
+        let started = Instant::now();
         for node in nodes.iter().cycle().take(IN_TURN as usize) {
             client.charge(node).await;
             sleep(PACE).await;
         }
-        let took = begun.elapsed();
+        let took = started.elapsed();
         self.network.replies(Passage::Lost);
         client.charge_times(&nodes[0], LAST).await;
         self.primary.kill();
@@ -122,22 +122,22 @@ impl Pair {
 struct Client<'l> {
     limit: &'l Limit,
     subject: Subject,
-    asked: u128,
+    sent: u128,
     admitted: u64,
 }
 
 impl<'l> Client<'l> {
     fn new(limit: &'l Limit) -> Self {
         let subject = Subject::new([("token", Value::Clear(b"one"))], &key());
-        Self { limit, subject, asked: 0, admitted: 0 }
+        Self { limit, subject, sent: 0, admitted: 0 }
     }
 
     /// Charges one unit, and repeats the call until the store answers. Returns whether the unit is
     /// admitted.
     async fn charge(&mut self, node: &impl Store) -> bool {
-        self.asked += 1;
-        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.asked) };
-        let charge = Charge { limit: self.limit, subject: &self.subject, operation: ask };
+        self.sent += 1;
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.sent) };
+        let charge = Charge { limit: self.limit, subject: &self.subject, operation };
         let answered = async {
             loop {
                 match node.apply(SystemClock.now(), &[charge]).await {
@@ -172,9 +172,9 @@ async fn through_one_node_a_failover_lets_nothing_through() {
     let nodes = pair.fleet::<1>().await;
     assert_eq!(pair.fail_over(&nodes).await, 0);
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
-    let repaired = fleet.counts().repaired;
-    assert!(repaired.units >= LAST, "the replica lacked nothing: {repaired:?}");
-    assert_eq!(repaired.abandoned, 0, "{repaired:?}");
+    let replayed = fleet.counts().replayed;
+    assert!(replayed.units >= LAST, "the replica lacked nothing: {replayed:?}");
+    assert_eq!(replayed.abandoned, 0, "{replayed:?}");
     pair.replica.assert_every_key_ends().await;
 }
 
@@ -198,17 +198,17 @@ async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
     let window = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
     let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
     let subject = Subject::new([("token", Value::Clear(b"one"))], &key());
-    let ask = async |ask| {
-        let charge = Charge { limit: &limit, subject: &subject, operation: ask };
+    let apply = async |operation| {
+        let charge = Charge { limit: &limit, subject: &subject, operation };
         store.apply(SystemClock.now(), &[charge]).await.map(|readings| readings[0].used)
     };
     let take = |cost| Operation::Charge { cost, id: ChargeId(1) };
     for read in [Operation::Peek { cost: Cost::ONE }, take(Cost::PEEK)] {
-        assert_eq!(ask(read).await, Ok(0));
+        assert_eq!(apply(read).await, Ok(0));
     }
-    assert_eq!(ask(take(Cost::ONE)).await, Err(StoreError::Unavailable));
+    assert_eq!(apply(take(Cost::ONE)).await, Err(StoreError::Unavailable));
     store.release(store.history());
-    assert_eq!(ask(take(Cost::ONE)).await, Ok(1));
+    assert_eq!(apply(take(Cost::ONE)).await, Ok(1));
 }
 
 /// A node that receives no calls still replays its recorded charges. Another node then counts these
@@ -216,16 +216,16 @@ async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_nobody_asks_reports_what_it_remembers() {
     let mut pair = Pair::start().await;
-    let [asked, silent] = pair.fleet::<2>().await;
+    let [sent, silent] = pair.fleet::<2>().await;
     let loaded = pair.loaded();
     let mut client = Client::new(&loaded.policy.limits()[0].limit);
-    client.charge_times(&asked, 3).await;
+    client.charge_times(&sent, 3).await;
     pair.network.replies(Passage::Lost);
     client.charge_times(&silent, LAST).await;
     pair.primary.kill();
     pair.replica.promote().await;
     let Backend::Redis(fleet) = &silent else { panic!("{silent:?}") };
-    until(|| fleet.counts().repaired.units >= LAST).await;
-    while client.charge(&asked).await {}
+    until(|| fleet.counts().replayed.units >= LAST).await;
+    while client.charge(&sent).await {}
     assert_eq!(client.admitted, QUOTA);
 }

@@ -197,12 +197,12 @@ fn admitted(history: &History) -> BTreeMap<(String, Subject), u64> {
         if !was_charged.contains(&readings.source()) || !readings.all_admitted() {
             continue;
         }
-        for asked in &call.charges {
-            let fixed = matches!(asked.limit.algorithm(), Algorithm::FixedWindow(_));
-            if let Operation::Charge { cost, .. } = asked.operation
+        for charge in &call.charges {
+            let fixed = matches!(charge.limit.algorithm(), Algorithm::FixedWindow(_));
+            if let Operation::Charge { cost, .. } = charge.operation
                 && fixed
             {
-                let key = (asked.limit.name().to_owned(), asked.subject.clone());
+                let key = (charge.limit.name().to_owned(), charge.subject.clone());
                 *units.entry(key).or_insert(0) += cost.get();
             }
         }

@@ -57,19 +57,19 @@ async fn charge(node: &Backend, limit: &Limit, number: u64) -> Readings {
 /// Charges one unit at a time until the store answers. Returns whether the store admitted the last
 /// unit, and the number of units that the node's fallback admitted until then.
 async fn charge_at_store(node: &Backend, limit: &Limit, number: u64) -> (bool, u64) {
-    let mut alone = 0;
+    let mut fallback = 0;
     let answered = async {
         loop {
             let readings = charge(node, limit, number).await;
             if readings.source() == DecisionSource::Store {
                 break readings.all_admitted();
             }
-            alone += u64::from(readings.all_admitted());
+            fallback += u64::from(readings.all_admitted());
             sleep(PAUSE).await;
         }
     };
     let admitted = timeout(PATIENCE, answered).await.expect("the store answers");
-    (admitted, alone)
+    (admitted, fallback)
 }
 
 /// If the shard were not charged for locally admitted units, an outage would admit 233 to 1,700
@@ -80,7 +80,7 @@ async fn an_outage_admits_at_most_64_units_of_a_shard_beyond_the_limits() {
     let replica = Server::start_with(&QUICK).await;
     let (_, port) =
         primary.url().rsplit_once(':').map(|(at, port)| (at.to_owned(), port.to_owned())).unwrap();
-    replica.tell(&["REPLICAOF", "127.0.0.1", &port]).await;
+    replica.execute(&["REPLICAOF", "127.0.0.1", &port]).await;
     primary.is_followed().await;
     let loaded = loaded(&primary, &replica);
     let nodes = [open(&loaded), open(&loaded)];
@@ -94,34 +94,36 @@ async fn an_outage_admits_at_most_64_units_of_a_shard_beyond_the_limits() {
     let mut admitted = vec![0; places().count()];
     for node in nodes.iter().cycle().take(2 * BEFORE as usize) {
         for ((limit, number), admitted) in places().zip(&mut admitted) {
-            let (is_admitted, alone) = charge_at_store(node, limit, number).await;
-            *admitted += u64::from(is_admitted) + alone;
+            let (is_admitted, fallback) = charge_at_store(node, limit, number).await;
+            *admitted += u64::from(is_admitted) + fallback;
         }
     }
     // Units of writes that the replica lacks would be admitted again. This test excludes such
     // units.
     primary.is_followed().await;
     primary.kill();
-    let mut alone = 0;
+    let mut fallback = 0;
     for node in nodes.iter().cycle().take(2 * DURING as usize) {
         for ((limit, number), admitted) in places().zip(&mut admitted) {
             let readings = charge(node, limit, number).await;
             assert!(matches!(readings.source(), DecisionSource::Fallback(_)), "{readings:?}");
             *admitted += u64::from(readings.all_admitted());
-            alone += u64::from(readings.all_admitted());
+            fallback += u64::from(readings.all_admitted());
         }
     }
-    assert!(alone > 10 * BEYOND_MAX, "{alone} units were admitted by nodes alone");
+    assert!(fallback > 10 * BEYOND_MAX, "{fallback} units were admitted by nodes alone");
     replica.promote().await;
     for node in nodes.iter().cycle().take(2 * QUOTA as usize) {
         for ((limit, number), admitted) in places().zip(&mut admitted) {
-            let (is_admitted, alone) = charge_at_store(node, limit, number).await;
-            *admitted += u64::from(is_admitted) + alone;
+            let (is_admitted, fallback) = charge_at_store(node, limit, number).await;
+            *admitted += u64::from(is_admitted) + fallback;
         }
     }
     let beyond: u64 = admitted.iter().map(|units: &u64| units.saturating_sub(QUOTA)).sum();
     let unused: u64 = admitted.iter().map(|units| QUOTA.saturating_sub(*units)).sum();
-    println!("{alone} units admitted by nodes alone, {beyond} beyond the limits, {unused} unused");
+    println!(
+        "{fallback} units admitted by nodes alone, {beyond} beyond the limits, {unused} unused"
+    );
     assert!(beyond <= BEYOND_MAX, "{beyond} units beyond the limits");
     assert!(unused <= BEYOND_MAX, "{unused} units were charged twice");
     for node in &nodes {

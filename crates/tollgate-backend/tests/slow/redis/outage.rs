@@ -40,8 +40,9 @@ async fn a_frozen_shard_is_waited_for_a_few_times_and_then_not() {
     assert_eq!(fleet.counts().fallback_decisions, 20);
     let batcher = &store.status()[0].batchers[0];
     assert_eq!(batcher.circuit_state, CircuitState::Open);
-    let missed = usize::try_from(batcher.counts.timed_out + fleet.counts().missed).unwrap();
-    assert!(missed <= MISSES, "{missed} decisions waited");
+    let deadline_misses =
+        usize::try_from(batcher.counts.timed_out + fleet.counts().deadline_misses).unwrap();
+    assert!(deadline_misses <= MISSES, "{deadline_misses} decisions waited");
     server.thaw();
 }
 
@@ -86,7 +87,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
         }
     }
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
-    let Counts { fallback_decisions, unrefunded, missed, .. } = fleet.counts();
+    let Counts { fallback_decisions, unrefunded, deadline_misses, .. } = fleet.counts();
     assert!(fallback_decisions > 0, "no charge touched the shard that is gone");
-    assert_eq!((unrefunded, missed), (0, 0));
+    assert_eq!((unrefunded, deadline_misses), (0, 0));
 }

@@ -49,7 +49,7 @@ impl Node {
         Self { store, limit, subject, charges: number << 32, admitted: 0 }
     }
 
-    async fn ask(&self, now: Timestamp, operation: Operation) -> tollgate::model::Reading {
+    async fn apply(&self, now: Timestamp, operation: Operation) -> tollgate::model::Reading {
         let charge = Charge { limit: &self.limit, subject: &self.subject, operation };
         let readings = self.store.apply(now, &[charge]).await.unwrap();
         assert!(matches!(readings.source(), DecisionSource::Store | DecisionSource::DenyCache));
@@ -59,8 +59,9 @@ impl Node {
     /// Charges one unit. Returns whether the unit was admitted.
     async fn take(&mut self, now: Timestamp) -> bool {
         self.charges += 1;
-        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
-        let is_admitted = self.ask(now, ask).await.admission == tollgate::model::Admission::Now;
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.charges.into()) };
+        let is_admitted =
+            self.apply(now, operation).await.admission == tollgate::model::Admission::Now;
         self.admitted += u64::from(is_admitted);
         is_admitted
     }
@@ -118,7 +119,7 @@ async fn a_node_that_dies_takes_no_more_than_its_lease_and_not_beyond_the_window
     let left = QUOTA - before - other.admitted;
     assert!(left <= unused, "{left} are left, and {unused} were unused");
     let over = Timestamp::from_millis((now.as_millis() / 3_600_000 + 1) * 3_600_000);
-    let fresh = other.ask(over, Operation::Peek { cost: Cost::PEEK }).await;
+    let fresh = other.apply(over, Operation::Peek { cost: Cost::PEEK }).await;
     assert_eq!(fresh.used, 0);
 }
 
@@ -135,5 +136,5 @@ async fn a_node_that_ends_gives_all_back() {
     node.store.refund_leases(now).await;
     drop(node);
     let fresh = Node::start(&loaded, 2).await;
-    assert_eq!(fresh.ask(now, Operation::Peek { cost: Cost::PEEK }).await.used, 50);
+    assert_eq!(fresh.apply(now, Operation::Peek { cost: Cost::PEEK }).await.used, 50);
 }

@@ -60,19 +60,19 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
         let used = u64::from(number % 10) + 1;
         for cost in [1, 10] {
             let operation = Operation::Peek { cost: Cost::new(cost).unwrap() };
-            let told =
+            let readings =
                 store.apply(now, &charges(&loaded, &subjects(number), operation)).await.unwrap();
-            assert_eq!(told.source(), DecisionSource::Store);
-            assert!(told.iter().all(|reading| reading.used == used), "{number}: {told:?}");
-            assert_eq!(told.all_admitted(), used + cost <= 10, "{number}: {told:?}");
+            assert_eq!(readings.source(), DecisionSource::Store);
+            assert!(readings.iter().all(|reading| reading.used == used), "{number}: {readings:?}");
+            assert_eq!(readings.all_admitted(), used + cost <= 10, "{number}: {readings:?}");
         }
     }
     let after = jobs(&store);
     assert_eq!(after[0], before[0], "a primary was asked");
     let both = 4 * u64::from(CLIENTS);
-    let asked = after[1] - before[1];
+    let reads = after[1] - before[1];
     // A pair of subjects on one shard needs one job, and a pair on two shards needs two jobs.
-    assert!(asked > both / 2 && asked <= both, "{asked}");
+    assert!(reads > both / 2 && reads <= both, "{reads}");
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     assert_eq!(fleet.counts(), Counts::default());
 }

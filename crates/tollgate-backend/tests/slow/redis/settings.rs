@@ -19,8 +19,8 @@ fn a_store_in_redis_says_that_it_needs_a_runtime() {
 async fn what_is_wrong_is_reported_with_its_key_in_the_file() {
     let mut loaded = loaded("shards: { north: { primary: \"redis://127.0.0.1:9\" } }");
     loaded.settings.key = KeySource::File { path: "/no/such/secret".into() };
-    let told = limiter(loaded.clone(), Refunds::ByResponses).unwrap_err().to_string();
-    assert!(told.starts_with("secret: the file /no/such/secret"), "{told}");
+    let message = limiter(loaded.clone(), Refunds::ByResponses).unwrap_err().to_string();
+    assert!(message.starts_with("secret: the file /no/such/secret"), "{message}");
 
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
     let primary = "redis://:hunter2@host:port".into();

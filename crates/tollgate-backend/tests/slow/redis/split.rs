@@ -105,7 +105,7 @@ async fn an_old_primary_that_returns_with_old_data_is_charged_by_no_node() {
     assert!(charge(&node, &loaded, 1).await);
     old.is_followed().await;
     charges(&node, &old, 1).await;
-    old.tell(&["SAVE"]).await;
+    old.execute(&["SAVE"]).await;
     old.kill();
     new.promote().await;
     charges(&node, &new, 1).await;

@@ -43,7 +43,7 @@ async fn state_that_counts_as_none_is_counted() {
     for (discarded, junk) in [(1, "junk"), (2, "9007199254740993000001")] {
         store.apply(SystemClock.now(), &[charge]).await.unwrap();
         let name = String::from_utf8(server.keys().await.remove(0)).unwrap();
-        server.tell(&["SET", &name, junk]).await;
+        server.execute(&["SET", &name, junk]).await;
         for _ in 0..3 {
             assert!(store.apply(SystemClock.now(), &[charge]).await.unwrap().all_admitted());
         }
@@ -76,9 +76,9 @@ async fn the_shards_clock_sets_the_limiters_where_the_file_says_so() {
     store.started().await;
     let clock = store.clock(ManualClock::new(wrong));
     let before = SystemClock.now();
-    let told = clock.now();
+    let time = clock.now();
     let status = store.status();
     let uncertain = Millis::new(status[0].clock_offset.unwrap().uncertainty + 1);
-    assert!(told.after(uncertain) >= before, "{told:?} is before {before:?}");
-    assert!(SystemClock.now().after(uncertain) >= told, "{told:?} is to come");
+    assert!(time.after(uncertain) >= before, "{time:?} is before {before:?}");
+    assert!(SystemClock.now().after(uncertain) >= time, "{time:?} is to come");
 }

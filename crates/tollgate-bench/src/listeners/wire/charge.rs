@@ -18,8 +18,8 @@ pub(super) fn write(limit: &str, subject: &str, out: &mut Vec<u8>) {
 /// Parses a reply, which is a list of names and values in turns. The first value is the decision.
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
     const BEGIN: &[u8] = b"*10\r\n$8\r\nadmitted\r\n:";
-    let told = &bytes[..bytes.len().min(BEGIN.len())];
-    if !BEGIN.starts_with(told) {
+    let start = &bytes[..bytes.len().min(BEGIN.len())];
+    if !BEGIN.starts_with(start) {
         return Err(Unreadable::of(bytes));
     }
     let Some(length) = length(bytes) else { return Ok(None) };

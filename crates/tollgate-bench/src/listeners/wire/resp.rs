@@ -16,13 +16,13 @@ pub(super) fn write(subject: &str, out: &mut Vec<u8>) {
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Option<Answer>, Unreadable> {
-    let told = &bytes[..bytes.len().min(b"*5\r\n:1".len())];
-    if told.starts_with(b"-") || !b"*5\r\n:".starts_with(&told[..told.len().min(5)]) {
+    let start = &bytes[..bytes.len().min(b"*5\r\n:1".len())];
+    if start.starts_with(b"-") || !b"*5\r\n:".starts_with(&start[..start.len().min(5)]) {
         return Err(Unreadable::of(bytes));
     }
     let mut lines = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
     let Some((last, _)) = lines.nth(LINES - 1) else { return Ok(None) };
-    let decision = if told.ends_with(b"1") { Decision::Admitted } else { Decision::Refused };
+    let decision = if start.ends_with(b"1") { Decision::Admitted } else { Decision::Refused };
     Ok(Some(Answer { length: last + 1, decision }))
 }
 

@@ -12,11 +12,11 @@ const REMEDY: &str =
 /// The most unnecessary commands that a finding lists.
 const NAMED: usize = 3;
 
-pub(super) fn check(told: &Inspection) -> Option<Finding> {
-    let excess = told.excess.as_ref()?;
-    let user = told.user.as_deref();
+pub(super) fn check(report: &Inspection) -> Option<Finding> {
+    let excess = report.excess.as_ref()?;
+    let user = report.user.as_deref();
     if excess.commands.is_empty() && !excess.foreign_keys {
-        let message = format!("{}{}", well(excess.judged), code(told.loads_code));
+        let message = format!("{}{}", well(excess.check), code(report.loads_code));
         return Some(Finding::ok(CHECK, message));
     }
     // Every server has this user from its first start on.
@@ -30,8 +30,8 @@ pub(super) fn check(told: &Inspection) -> Option<Finding> {
     Some(Finding::of(CHECK, level, what, REMEDY))
 }
 
-const fn well(judged: PermissionCheck) -> &'static str {
-    match judged {
+const fn well(check: PermissionCheck) -> &'static str {
+    match check {
         PermissionCheck::AclRules => {
             "a user that may neither administer the server nor access foreign keys"
         }

@@ -15,7 +15,7 @@ const ROUND_TRIPS: u32 = 2;
 /// Compares the deadline of decisions with the round trip to `server`. Returns `None` if the round
 /// trip is unknown or the server is a sentinel.
 pub(in crate::doctor) fn of_deadline(server: &Inspected, deadline: Duration) -> Option<Finding> {
-    let round_trip = server.told.as_ref().ok()?.round_trip?;
+    let round_trip = server.report.as_ref().ok()?.round_trip?;
     if server.role == Role::Sentinel {
         return None;
     }

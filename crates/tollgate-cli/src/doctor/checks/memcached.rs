@@ -6,9 +6,9 @@ use super::{Finding, Level};
 
 pub(in crate::doctor) fn of_memcached(
     server: &str,
-    told: Result<&BTreeMap<String, String>, &String>,
+    report: Result<&BTreeMap<String, String>, &String>,
 ) -> Vec<Finding> {
-    let findings = match told {
+    let findings = match report {
         Err(reason) => vec![Finding::of(
             "reach",
             Level::Problem,

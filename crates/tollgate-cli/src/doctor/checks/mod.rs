@@ -29,25 +29,25 @@ pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
         Role::DataServer => format!("{} {}", server.shard, server.address),
         Role::Sentinel => format!("{} sentinel {}", server.shard, server.address),
     };
-    let findings = match &server.told {
+    let findings = match &server.report {
         Err(error) => vec![Finding::of(
             "reach",
             Level::Problem,
             error.to_string(),
             "check that it runs, that this machine can reach it, and that user and password are right",
         )],
-        Ok(told) if server.role == Role::Sentinel => {
-            told.info.iter().flat_map(version::check).collect()
+        Ok(report) if server.role == Role::Sentinel => {
+            report.info.iter().flat_map(version::check).collect()
         }
-        Ok(told) => of_keeper(told, now),
+        Ok(report) => of_counter_server(report, now),
     };
     findings.into_iter().map(|finding| finding.about(&about)).collect()
 }
 
-fn of_keeper(told: &Inspection, now: Timestamp) -> Vec<Finding> {
-    let mut findings: Vec<_> = clock::check(told.micros, now).into_iter().collect();
-    findings.extend(access::check(told));
-    let Some(info) = &told.info else {
+fn of_counter_server(report: &Inspection, now: Timestamp) -> Vec<Finding> {
+    let mut findings: Vec<_> = clock::check(report.micros, now).into_iter().collect();
+    findings.extend(access::check(report));
+    let Some(info) = &report.info else {
         findings.push(Finding::of(
             "info",
             Level::Warning,
@@ -59,7 +59,7 @@ fn of_keeper(told: &Inspection, now: Timestamp) -> Vec<Finding> {
     let checks: [fn(&Info) -> Option<Finding>; 5] =
         [version::check, eviction::check, expiry::check, memory::check, replication::check];
     findings.extend(checks.iter().filter_map(|check| check(info)));
-    findings.extend(persistence::check(info, told.save.as_deref()));
+    findings.extend(persistence::check(info, report.save.as_deref()));
     findings
 }
 

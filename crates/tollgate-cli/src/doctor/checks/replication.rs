@@ -27,7 +27,7 @@ fn of_primary(info: &Info) -> Finding {
             "add a replica, and sentinels to promote it",
         );
     }
-    let lagging: Vec<_> = replicas.iter().filter(|(_, told)| !is_in_step(told)).collect();
+    let lagging: Vec<_> = replicas.iter().filter(|(_, fields)| !is_in_step(fields)).collect();
     if !lagging.is_empty() {
         return Finding::of(
             CHECK,
@@ -76,7 +76,7 @@ fn is_replica(name: &str) -> bool {
     name.strip_prefix("slave").is_some_and(|number| number.parse::<u32>().is_ok())
 }
 
-fn is_in_step(told: &str) -> bool {
-    let lag = part(told, "lag").and_then(|lag| lag.parse().ok()).unwrap_or(u64::MAX);
-    part(told, "state") == Some("online") && lag < SILENT
+fn is_in_step(fields: &str) -> bool {
+    let lag = part(fields, "lag").and_then(|lag| lag.parse().ok()).unwrap_or(u64::MAX);
+    part(fields, "state") == Some("online") && lag < SILENT
 }

@@ -128,7 +128,7 @@ fn is_unused(redis: &RedisSettings, settings: &ShardSettings, inspected: &[Inspe
         && inspected
             .iter()
             .filter(|server| server.shard == settings.name && server.role == Role::DataServer)
-            .filter_map(|server| server.told.as_ref().ok()?.info.as_ref())
+            .filter_map(|server| server.report.as_ref().ok()?.info.as_ref())
             .any(|info| info.field("role") == Some("master") && has_module(info))
 }
 

@@ -76,7 +76,7 @@ fn split(
         .filter(|server| server.shard == settings.name && server.role == Role::DataServer);
     let primaries: Vec<_> = of_shard
         .filter(|server| {
-            let info = server.told.as_ref().ok().and_then(|told| told.info.as_ref());
+            let info = server.report.as_ref().ok().and_then(|report| report.info.as_ref());
             info.is_some_and(|info| info.field("role") == Some("master"))
         })
         .map(|server| server.address.to_string())
@@ -109,7 +109,7 @@ fn module(
         .iter()
         .filter(|server| server.shard == settings.name && server.role == Role::DataServer)
         .filter(|server| {
-            let info = server.told.as_ref().ok().and_then(|told| told.info.as_ref());
+            let info = server.report.as_ref().ok().and_then(|report| report.info.as_ref());
             info.is_some_and(|info| !scripting::has_module(info))
         })
         .map(|server| server.address.to_string())
@@ -177,7 +177,7 @@ fn keys(shard: &ShardSettings, inspected: &[Inspected]) -> u64 {
     let primaries = inspected
         .iter()
         .filter(|server| server.shard == shard.name && server.role == Role::DataServer)
-        .filter_map(|server| server.told.as_ref().ok()?.info.as_ref())
+        .filter_map(|server| server.report.as_ref().ok()?.info.as_ref())
         .filter(|info| info.field("role") == Some("master"));
     primaries.map(keys_of).sum()
 }

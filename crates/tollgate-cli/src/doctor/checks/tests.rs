@@ -17,7 +17,7 @@ const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 /// Returns the findings about a server with `from` replaced by `to` in its statistics.
 fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
     assert!(WELL.contains(from), "{from}");
-    let told = Inspection {
+    let report = Inspection {
         info: Some(Info::new(&WELL.replace(from, to))),
         round_trip: None,
         micros: Some(NOW.as_millis() * 1_000),
@@ -26,7 +26,7 @@ fn found(from: &str, to: &str) -> Vec<(&'static str, Level)> {
         excess: Some(ExcessPermissions::default()),
         loads_code: None,
     };
-    let findings = of_keeper(&told, NOW).into_iter();
+    let findings = of_counter_server(&report, NOW).into_iter();
     findings
         .filter(|finding| finding.level > Level::Ok)
         .map(|finding| {
@@ -95,10 +95,10 @@ fn clocks_that_disagree_are_reported() {
 
 #[test]
 fn a_user_who_may_do_more_than_count_is_reported() {
-    let told = |user: Option<&str>, excess: ExcessPermissions| {
+    let report = |user: Option<&str>, excess: ExcessPermissions| {
         let (user, excess) = (user.map(Into::into), Some(excess));
-        let told = Inspection { user, excess, ..Default::default() };
-        let finding = access::check(&told).unwrap();
+        let report = Inspection { user, excess, ..Default::default() };
+        let finding = access::check(&report).unwrap();
         (finding.level, finding.message)
     };
     let excess = |commands: &[&'static str], foreign_keys| ExcessPermissions {
@@ -106,9 +106,9 @@ fn a_user_who_may_do_more_than_count_is_reported() {
         foreign_keys,
         ..Default::default()
     };
-    let well = ExcessPermissions { judged: PermissionCheck::AclRules, ..Default::default() };
+    let well = ExcessPermissions { check: PermissionCheck::AclRules, ..Default::default() };
     assert_eq!(
-        told(Some("tollgate"), well),
+        report(Some("tollgate"), well),
         (Level::Ok, "a user that may neither administer the server nor access foreign keys".into())
     );
     for (loads_code, end) in [
@@ -116,19 +116,19 @@ fn a_user_who_may_do_more_than_count_is_reported() {
         (false, "`tollgate shards --library` prints"),
     ] {
         let (excess, loads_code) = (Some(ExcessPermissions::default()), Some(loads_code));
-        let told = Inspection { excess, loads_code, ..Default::default() };
-        let finding = access::check(&told).unwrap();
+        let report = Inspection { excess, loads_code, ..Default::default() };
+        let finding = access::check(&report).unwrap();
         assert!(finding.level == Level::Ok && finding.message.ends_with(end), "{finding:?}");
     }
     assert!(
-        told(None, ExcessPermissions::default()).1.ends_with("as far as read-only commands show")
+        report(None, ExcessPermissions::default()).1.ends_with("as far as read-only commands show")
     );
     let all = ExcessPermissions { everything: true, ..excess(&["FLUSHALL"], true) };
     assert_eq!(
-        told(Some("default"), all.clone()),
+        report(Some("default"), all.clone()),
         (Level::Advice, "Tollgate uses the default user, which may do everything".into())
     );
-    assert_eq!(told(Some("wide"), all).0, Level::Warning);
+    assert_eq!(report(Some("wide"), all).0, Level::Warning);
     let rows = [
         (excess(&["KEYS"], false), "run KEYS, which Tollgate never does"),
         (excess(&[], true), "access keys that are not Tollgate's"),
@@ -140,7 +140,7 @@ fn a_user_who_may_do_more_than_count_is_reported() {
     ];
     for (excess, may) in rows {
         let expected = format!("the user in use may {may}");
-        assert_eq!(told(None, excess), (Level::Warning, expected));
+        assert_eq!(report(None, excess), (Level::Warning, expected));
     }
     assert_eq!(access::check(&Inspection::default()), None, "of whom nothing is known");
 }
@@ -161,8 +161,8 @@ fn items_that_memcached_evicted_are_a_problem() {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into()
     };
-    let worst = |told: Result<&std::collections::BTreeMap<_, _>, &String>| {
-        of_memcached("m:11211", told).iter().map(|finding| finding.level).max().unwrap()
+    let worst = |report: Result<&std::collections::BTreeMap<_, _>, &String>| {
+        of_memcached("m:11211", report).iter().map(|finding| finding.level).max().unwrap()
     };
     assert_eq!(worst(Ok(&stats("0"))), Level::Ok);
     assert_eq!(worst(Ok(&stats("3"))), Level::Problem);

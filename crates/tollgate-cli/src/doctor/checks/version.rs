@@ -10,7 +10,7 @@ const CHECK: &str = "version";
 /// The vulnerability CVE-2025-49844, to which the table below refers. It is in the Lua engine of
 /// all versions before the fixed versions. A user that is allowed to load scripts can run arbitrary
 /// code through this vulnerability.
-const HOLE: &str = "CVE-2025-49844";
+const VULNERABILITY: &str = "CVE-2025-49844";
 
 /// The first fixed version of each release line, according to the projects' release notes.
 const REDIS: [[u32; 3]; 5] = [[6, 2, 20], [7, 2, 11], [7, 4, 6], [8, 0, 4], [8, 2, 2]];
@@ -40,7 +40,7 @@ pub(super) fn check(info: &Info) -> Option<Finding> {
         CHECK,
         Level::Warning,
         format!(
-            "{name} {text} has the vulnerability {HOLE}: a user that may load scripts can take over the server"
+            "{name} {text} has the vulnerability {VULNERABILITY}: a user that may load scripts can take over the server"
         ),
         format!("update it to {}", next(version, closed)),
     ))

@@ -49,15 +49,15 @@ fn example(difference: &Difference) -> Value {
         "kind": difference.kind.to_string(),
         "limit": &*difference.limit,
         "at_ms": difference.at.as_millis(),
-        "store": told(difference.store),
-        "shadow_store": told(difference.shadow),
+        "store": to_json(difference.store),
+        "shadow_store": to_json(difference.shadow),
     })
 }
 
-fn told(told: ComparedAnswer) -> Value {
+fn to_json(answer: ComparedAnswer) -> Value {
     json!({
-        "admitted": told.admission == Admission::Now,
-        "used": told.used,
-        "full_reset_at_ms": told.full_reset_at.as_millis(),
+        "admitted": answer.admission == Admission::Now,
+        "used": answer.used,
+        "full_reset_at_ms": answer.full_reset_at.as_millis(),
     })
 }

@@ -13,7 +13,7 @@ pub(super) fn switches(table: &OverrideTable, now: Timestamp) -> Vec<Value> {
 
 fn switch(one: &Override) -> Option<Value> {
     let (kind, name) = match &one.target.target {
-        OverrideTarget::Everybody => ("limit", one.target.limit.as_deref()),
+        OverrideTarget::AllSubjects => ("limit", one.target.limit.as_deref()),
         OverrideTarget::Rule(name) => ("rule", Some(&**name)),
         OverrideTarget::Shedding(shedder) => ("shedding", Some(shedder.name())),
         _ => return None,

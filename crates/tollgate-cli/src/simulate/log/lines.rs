@@ -52,8 +52,8 @@ impl<R: Read> Lines<R> {
         let line = self.start..self.start + length.of_line();
         match length {
             Length::Ended(bytes) => self.start += bytes + 1,
-            Length::Unended(bytes) => self.start += bytes,
-            Length::Beyond => {
+            Length::Incomplete(bytes) => self.start += bytes,
+            Length::TooLong => {
                 self.start = line.end;
                 self.rest = Rest::Skipped;
                 return Ok(Some(Line::TooLong(&self.buffer[line])));
@@ -71,12 +71,12 @@ impl<R: Read> Lines<R> {
             let found = memchr::memchr(b'\n', &unread[searched..]).map(|at| searched + at);
             match found {
                 Some(bytes) if bytes <= LINE_MAX => return Ok(Some(Length::Ended(bytes))),
-                Some(_) => return Ok(Some(Length::Beyond)),
-                None if unread.len() > LINE_MAX => return Ok(Some(Length::Beyond)),
+                Some(_) => return Ok(Some(Length::TooLong)),
+                None if unread.len() > LINE_MAX => return Ok(Some(Length::TooLong)),
                 None => searched = unread.len(),
             }
             if self.fill()? == 0 {
-                return Ok((searched > 0).then_some(Length::Unended(searched)));
+                return Ok((searched > 0).then_some(Length::Incomplete(searched)));
             }
         }
     }
@@ -122,16 +122,16 @@ enum Length {
     /// A line end after this number of bytes.
     Ended(usize),
     /// The end of the input after this number of bytes.
-    Unended(usize),
+    Incomplete(usize),
     /// The line end is beyond the longest line that is read.
-    Beyond,
+    TooLong,
 }
 
 impl Length {
     fn of_line(self) -> usize {
         match self {
-            Self::Ended(bytes) | Self::Unended(bytes) => bytes,
-            Self::Beyond => LINE_MAX,
+            Self::Ended(bytes) | Self::Incomplete(bytes) => bytes,
+            Self::TooLong => LINE_MAX,
         }
     }
 }
@@ -141,9 +141,9 @@ mod tests {
     use super::*;
 
     /// A reader that returns a few bytes per read.
-    struct Trickle<'a>(&'a [u8], usize);
+    struct OneByteReader<'a>(&'a [u8], usize);
 
-    impl Read for Trickle<'_> {
+    impl Read for OneByteReader<'_> {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             let length = self.1.min(out.len());
             self.0.read(&mut out[..length])
@@ -152,7 +152,7 @@ mod tests {
 
     /// Returns every line's length, and its text if it was not too long.
     fn lines(text: &[u8], step: usize) -> Vec<Option<Vec<u8>>> {
-        let mut lines = Lines::new(Trickle(text, step));
+        let mut lines = Lines::new(OneByteReader(text, step));
         let mut found = Vec::new();
         while let Some(line) = lines.next_line().unwrap() {
             found.push(match line {

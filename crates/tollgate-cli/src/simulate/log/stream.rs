@@ -23,14 +23,14 @@ pub(super) struct Stream<R> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    Ahead,
+    NotReached,
     Reached,
 }
 
 impl<R: Read> Stream<R> {
     /// Creates the stream of the log in `reader`, which messages call `name`.
     pub(super) fn new(name: String, reader: R, parser: Parser, reorder: Reorder) -> Self {
-        Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::Ahead }
+        Self { name, lines: Lines::new(reader), line: 0, parser, reorder, end: End::NotReached }
     }
 
     /// Returns the log's next entry, or `None` at the end of the log. Malformed lines and late

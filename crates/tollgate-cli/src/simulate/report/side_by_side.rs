@@ -27,15 +27,17 @@ pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
     ];
     let only_second = second.limits.iter().filter(|limit| find(first, &limit.name).is_none());
     let names = first.limits.iter().chain(only_second).map(|limit| &limit.name);
-    lines.extend(names.filter(|name| is_met(first, name) || is_met(second, name)).map(|name| {
-        let (one, other) = (find(first, name), find(second, name));
-        Line {
-            name: format!("refused by {name}"),
-            detail: rules(one, other),
-            first: one.map(|limit| limit.counts.refused),
-            second: other.map(|limit| limit.counts.refused),
-        }
-    }));
+    lines.extend(names.filter(|name| is_evaluated(first, name) || is_evaluated(second, name)).map(
+        |name| {
+            let (one, other) = (find(first, name), find(second, name));
+            Line {
+                name: format!("refused by {name}"),
+                detail: rules(one, other),
+                first: one.map(|limit| limit.counts.refused),
+                second: other.map(|limit| limit.counts.refused),
+            }
+        },
+    ));
     lines
 }
 
@@ -51,8 +53,8 @@ fn rules(one: Option<&LimitOutcome>, other: Option<&LimitOutcome>) -> String {
     }
 }
 
-fn is_met(outcome: &Outcome, name: &str) -> bool {
-    find(outcome, name).is_some_and(LimitOutcome::is_met)
+fn is_evaluated(outcome: &Outcome, name: &str) -> bool {
+    find(outcome, name).is_some_and(LimitOutcome::is_evaluated)
 }
 
 fn find<'o>(outcome: &'o Outcome, name: &str) -> Option<&'o LimitOutcome> {

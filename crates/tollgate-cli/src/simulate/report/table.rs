@@ -16,7 +16,7 @@ use super::times;
 /// The number of refusal episodes that are shown for a subject.
 const EPISODES_SHOWN: usize = 4;
 /// The width of sparklines in columns.
-const SPARKS: usize = 72;
+const SPARKLINE_WIDTH: usize = 72;
 
 /// Returns the report on `simulation`, in lines that end with a line feed.
 pub(crate) fn render(simulation: &Simulation) -> String {
@@ -25,7 +25,7 @@ pub(crate) fn render(simulation: &Simulation) -> String {
     for outcome in simulation.outcomes() {
         let _ = writeln!(text, "\n{}", outcome.policy);
         totals(&mut text, outcome);
-        if outcome.limits.iter().any(LimitOutcome::is_met) {
+        if outcome.limits.iter().any(LimitOutcome::is_evaluated) {
             block(&mut text, &limits(outcome));
         }
         candidates(&mut text, outcome);
@@ -77,7 +77,7 @@ fn limits(outcome: &Outcome) -> Table {
     let mut table = table(&[
         "limit", "allows", "requests", "admitted", "refused", "refunded", "subjects", "peak",
     ]);
-    for limit in outcome.limits.iter().filter(|limit| limit.is_met()) {
+    for limit in outcome.limits.iter().filter(|limit| limit.is_evaluated()) {
         let Counts { requests, admitted, refused, refunded } = limit.counts;
         let shadow = match limit.shadow_refused {
             0 => String::new(),
@@ -115,8 +115,12 @@ fn candidates(text: &mut String, outcome: &Outcome) {
 }
 
 fn unmet(text: &mut String, outcome: &Outcome) {
-    let names: Vec<_> =
-        outcome.limits.iter().filter(|limit| !limit.is_met()).map(|limit| &*limit.name).collect();
+    let names: Vec<_> = outcome
+        .limits
+        .iter()
+        .filter(|limit| !limit.is_evaluated())
+        .map(|limit| &*limit.name)
+        .collect();
     if !names.is_empty() {
         let _ = writeln!(text, "  no request was evaluated on {}", names.join(", "));
     }
@@ -191,7 +195,7 @@ fn spark(text: &mut String, name: &str, timeline: &Timeline, value: impl Fn(Coun
     let _ = writeln!(
         text,
         "  {} {name}, at most {} in {span}",
-        sparkline(&values, SPARKS),
+        sparkline(&values, SPARKLINE_WIDTH),
         Count(most)
     );
 }

@@ -25,11 +25,11 @@ mod tests {
 
     #[test]
     fn episodes_are_short_to_read() {
-        let told = |from, to, count| episode(&Episode { from, to, count });
+        let text = |from, to, count| episode(&Episode { from, to, count });
         let noon = 1_431_864_000_000;
-        assert_eq!(told(noon, noon, 1), "17 May 12:00:00");
-        assert_eq!(told(noon, noon, 3), "17 May 12:00:00 (3)");
-        assert_eq!(told(noon, noon + 61_000, 1_500), "17 May 12:00:00 to 12:01:01 (1,500)");
-        assert_eq!(told(noon, noon + DAY, 2), "17 May 12:00:00 to 18 May 12:00:00 (2)");
+        assert_eq!(text(noon, noon, 1), "17 May 12:00:00");
+        assert_eq!(text(noon, noon, 3), "17 May 12:00:00 (3)");
+        assert_eq!(text(noon, noon + 61_000, 1_500), "17 May 12:00:00 to 12:01:01 (1,500)");
+        assert_eq!(text(noon, noon + DAY, 2), "17 May 12:00:00 to 18 May 12:00:00 (2)");
     }
 }

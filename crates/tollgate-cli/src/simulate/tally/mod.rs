@@ -74,14 +74,14 @@ pub(crate) struct Tally {
 
 /// The decision on a request, as the tally counts it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Judged<'d> {
+pub(super) struct EvaluatedRequest<'d> {
     pub(super) evaluation: &'d Evaluation,
     pub(super) source: DecisionSource,
     /// The full decision. `None` if the request only made charges and needed no full decision.
     pub(super) decision: Option<&'d Decision>,
 }
 
-impl<'d> Judged<'d> {
+impl<'d> EvaluatedRequest<'d> {
     pub(super) const fn of(decision: &'d Decision) -> Self {
         let (evaluation, source) = (&decision.evaluation, decision.source);
         Self { evaluation, source, decision: Some(decision) }
@@ -108,10 +108,10 @@ impl Tally {
         &mut self,
         request: &Request<'_>,
         planned: &[PlannedCharge],
-        judged: Judged<'_>,
+        evaluated: EvaluatedRequest<'_>,
         outcome: RequestOutcome,
     ) {
-        let Judged { evaluation, source, decision } = judged;
+        let EvaluatedRequest { evaluation, source, decision } = evaluated;
         let now = evaluation.now.as_millis();
         self.counts.add(outcome);
         self.timeline.add(now, outcome);

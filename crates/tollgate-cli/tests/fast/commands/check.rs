@@ -58,9 +58,9 @@ fn mistakes_are_shown_with_their_place_all_at_once() {
 
     let output = tollgate(&["check", "--json", &path.display().to_string()]);
     assert_eq!(output.status.code(), Some(1));
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!((&told["valid"], &told["errors"][1]["line"]), (&json!(false), &json!(9)));
-    assert_eq!(told["errors"][1]["hint"], "did you mean \"anonymous\"?");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["valid"], &report["errors"][1]["line"]), (&json!(false), &json!(9)));
+    assert_eq!(report["errors"][1]["hint"], "did you mean \"anonymous\"?");
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn warnings_are_marked_and_fail_a_strict_check() {
     assert_eq!(strict.status.code(), Some(1));
     let error = String::from_utf8(strict.stderr).unwrap();
     assert_eq!(error, format!("{warning}1 warning in {path}, and --strict is set\n"));
-    let told: Value =
+    let report: Value =
         serde_json::from_slice(&tollgate(&["check", "--json", &path]).stdout).unwrap();
-    assert_eq!((&told["valid"], told["warnings"].as_array().unwrap().len()), (&json!(true), 1));
+    assert_eq!((&report["valid"], report["warnings"].as_array().unwrap().len()), (&json!(true), 1));
 }
 
 /// Runs the commands with output that other programs read from a pipe. Such a program may close the

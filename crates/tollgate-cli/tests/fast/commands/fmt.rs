@@ -56,10 +56,10 @@ fn a_file_with_a_mistake_is_named_with_its_place_and_the_others_are_formatted() 
     let (good, broken) =
         (folder.policy().display().to_string(), folder.path("broken.yaml").display().to_string());
     let output = fmt(&[&broken, "missing.yaml", &good]);
-    let said = text(&output.stderr);
+    let errors = text(&output.stderr);
     assert!(!output.status.success());
-    assert!(said.contains("broken.yaml:"), "{said}");
-    assert!(said.contains("cannot read missing.yaml"), "{said}");
-    assert!(said.contains("2 files cannot be formatted"), "{said}");
+    assert!(errors.contains("broken.yaml:"), "{errors}");
+    assert!(errors.contains("cannot read missing.yaml"), "{errors}");
+    assert!(errors.contains("2 files cannot be formatted"), "{errors}");
     assert_eq!(fs::read_to_string(folder.policy()).unwrap(), FORMATTED);
 }

@@ -57,12 +57,12 @@ fn a_certificate_is_replaced_on_sighup_and_kept_if_the_new_file_has_an_error() {
     assert_eq!(shown(), first);
     authority.issue("server", "localhost");
     proxy.hang_up();
-    proxy.tells("certificates reloaded");
+    proxy.wait_for_log("certificates reloaded");
     let second = file();
     assert!(first != second && shown() == second);
     authority.write("server.key", "nothing");
     proxy.hang_up();
-    let line = proxy.tells("certificates not reloaded");
+    let line = proxy.wait_for_log("certificates not reloaded");
     assert!(line.contains("server.key") && line.contains("no private key"), "{line}");
     assert_eq!(shown(), second);
 }

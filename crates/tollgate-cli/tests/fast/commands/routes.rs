@@ -69,7 +69,7 @@ fn the_requests_of_a_rule_are_served_by_its_upstream() {
     // A rule that the policy has no more leaves its requests to the other routes.
     folder.write("policy.yaml", &POLICY.replace("name: exports", "name: downloads"));
     proxy.hang_up();
-    let line = proxy.tells("rule:exports");
+    let line = proxy.wait_for_log("rule:exports");
     assert!(line.contains("the policy has no rule"), "{line}");
     assert_eq!(served("/docs/a?format=csv", &[]), "docs");
     assert_eq!(served("/", &["x-beta: 1"]), "beta");
@@ -87,7 +87,7 @@ fn a_route_of_an_unknown_rule_is_an_error_with_what_is_right() {
         let flags = ["proxy", "--upstream", "http://127.0.0.1:9", "--route", &route];
         let output = tollgate(&[&flags[..], &["--policy", &policy]].concat());
         assert!(!output.status.success());
-        let told = String::from_utf8(output.stderr).unwrap();
-        assert!(told.contains(words), "{told}");
+        let errors = String::from_utf8(output.stderr).unwrap();
+        assert!(errors.contains(words), "{errors}");
     }
 }

@@ -90,11 +90,11 @@ fn the_kill_switch_is_turned_while_requests_run() {
     );
     assert_eq!(problem["priority"], "read");
     policy(folder.path(), "off");
-    proxy.tells("the policy was reloaded");
+    proxy.wait_for_log("the policy was reloaded");
     readers.push(reader());
     service.holds(3);
     policy(folder.path(), "enforce");
-    proxy.tells("the policy was reloaded");
+    proxy.wait_for_log("the policy was reloaded");
     assert_eq!(proxy.get("/", &[]).status, 503);
     service.let_go();
     for reader in readers {

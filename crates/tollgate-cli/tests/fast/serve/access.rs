@@ -1,6 +1,6 @@
 //! Which clients may send which requests at which listener.
 
-use crate::support::client::{Client, ask, send_line};
+use crate::support::client::{Client, fetch, send_line};
 use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
 use crate::support::node::{Folder, Node};
 
@@ -42,24 +42,28 @@ fn a_listener_with_tokens_answers_who_shows_one() {
         let address = node.listener(listener);
         for shown in SHOWN {
             for (method, path) in GUARDED {
-                let is_kept_out = ask(address, method, path, shown).status == 401;
+                let is_kept_out = fetch(address, method, path, shown).status == 401;
                 assert_eq!(is_kept_out, shown != Some(RIGHT), "{listener} {path} {shown:?}");
             }
             for (method, path) in OPEN {
-                assert_eq!(ask(address, method, path, shown).status, 200, "{path} {shown:?}");
+                assert_eq!(fetch(address, method, path, shown).status, 200, "{path} {shown:?}");
             }
         }
     }
     // Paths for administrators. A subject to reset has to be named.
     for (shown, [status, forget]) in SHOWN.into_iter().zip([[401, 401], [401, 401], [200, 400]]) {
-        assert_eq!(ask(node.listener("admin"), "GET", "/v1/status", shown).status, status);
-        assert_eq!(ask(node.listener("admin"), "DELETE", "/v1/standing", shown).status, forget);
+        assert_eq!(fetch(node.listener("admin"), "GET", "/v1/status", shown).status, status);
+        assert_eq!(fetch(node.listener("admin"), "DELETE", "/v1/standing", shown).status, forget);
         let elsewhere = if shown == Some(RIGHT) { 403 } else { 401 };
         for (method, path) in [("GET", "/v1/status"), ("DELETE", "/v1/standing")] {
-            assert_eq!(ask(node.listener("http"), method, path, shown).status, elsewhere, "{path}");
+            assert_eq!(
+                fetch(node.listener("http"), method, path, shown).status,
+                elsewhere,
+                "{path}"
+            );
         }
         // Proxies send their token in a field of its own.
-        assert_eq!(ask(node.listener("http"), "GET", "/v1/authorize", shown).status, 403);
+        assert_eq!(fetch(node.listener("http"), "GET", "/v1/authorize", shown).status, 403);
     }
     for (shown, status) in SHOWN.into_iter().zip(["16", "16", "0"]) {
         assert_eq!(call(node.listener("grpc"), ASK, shown).0, status);
@@ -81,13 +85,13 @@ fn a_listener_with_tokens_answers_who_shows_one() {
 fn wrong_tokens_are_counted_at_every_listener() {
     let (_folder, node) = with_tokens();
     for listener in ["http", "admin"] {
-        assert_eq!(ask(node.listener(listener), "POST", "/v1/check", Some(WRONG)).status, 401);
-        assert_eq!(ask(node.listener(listener), "POST", "/v1/check", None).status, 401);
+        assert_eq!(fetch(node.listener(listener), "POST", "/v1/check", Some(WRONG)).status, 401);
+        assert_eq!(fetch(node.listener(listener), "POST", "/v1/check", None).status, 401);
     }
     assert_eq!(call(node.listener("grpc"), ASK, Some(WRONG)).0, "16");
     assert_eq!(call(node.listener("grpc"), ASK, None).0, "16");
     send_line(node.listener("resp"), &[&format!("AUTH {WRONG}"), "PING"]);
-    let page = ask(node.listener("admin"), "GET", "/metrics", Some(RIGHT)).body;
+    let page = fetch(node.listener("admin"), "GET", "/metrics", Some(RIGHT)).body;
     for listener in ["http", "grpc", "resp", "admin"] {
         let line = format!("tollgate_listener_wrong_tokens_total{{listener=\"{listener}\"}} 1\n");
         assert!(page.contains(&line), "{line}{page}");
@@ -130,7 +134,11 @@ fn a_listener_on_loopback_asks_for_none() {
     for shown in SHOWN {
         for listener in ["http", "admin"] {
             for (method, path) in GUARDED.into_iter().chain(OPEN) {
-                assert_ne!(ask(node.listener(listener), method, path, shown).status, 401, "{path}");
+                assert_ne!(
+                    fetch(node.listener(listener), method, path, shown).status,
+                    401,
+                    "{path}"
+                );
             }
         }
         assert_eq!(call(node.listener("grpc"), ASK, shown).0, "0");

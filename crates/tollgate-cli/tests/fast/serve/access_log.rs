@@ -134,7 +134,7 @@ fn a_full_disk_costs_lines_and_no_requests() {
     let flags = ["--access-log", "/dev/full"];
     let proxy = Proxy::start_with("127.0.0.1:0", &upstream, &folder.policy(), &flags);
     assert_eq!(proxy.get("/", &[]).status, 200);
-    proxy.tells("the access log cannot be written");
+    proxy.wait_for_log("the access log cannot be written");
     assert_eq!(proxy.get("/", &[]).status, 200);
     assert_eq!(proxy.terminate().1, Some(0));
 

@@ -75,7 +75,7 @@ fn each_customer_has_its_billing_day_at_the_proxy_and_at_the_listener() {
         let request = format!("GET / HTTP/1.1\r\nhost: test\r\nconnection: close\r\n{fields}\r\n");
         Answer::parse(&proxy.send(request.as_bytes()))
     };
-    let asked = |fields: &str| {
+    let checked = |fields: &str| {
         let mut client = Client::connect(node.listener("http")).unwrap();
         let request = format!(
             "GET /v1/authorize HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\
@@ -86,7 +86,7 @@ fn each_customer_has_its_billing_day_at_the_proxy_and_at_the_listener() {
         Answer::parse(&client.rest())
     };
     let days = [("amy", "15"), ("bob", "20"), ("eve", "40")];
-    for send in [&proxied as &dyn Fn(&str) -> Answer, &asked] {
+    for send in [&proxied as &dyn Fn(&str) -> Answer, &checked] {
         for (customer, day) in days {
             let first_day = day.parse().ok().filter(|day| *day <= 31).unwrap_or(1);
             let month = schedule(Period::Month { first_day }, "Europe/Berlin").unwrap();

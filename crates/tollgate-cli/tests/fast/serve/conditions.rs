@@ -24,12 +24,12 @@ rules:
         assert_eq!(statuses, [200, 429, 429], "{client}");
     }
     listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.1\n");
-    listeners.proxy.tells("the policy was reloaded");
-    listeners.node.tells("the policy was reloaded");
+    listeners.proxy.wait_for_log("the policy was reloaded");
+    listeners.node.wait_for_log("the policy was reloaded");
     assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
     // A list with a mistake changes nothing, and its place is logged.
     listeners.folder.write("partners.txt", "203.0.113.0/24\n198.51.100.0/99\n");
-    listeners.node.tells("partners.txt:2:1: \"198.51.100.0/99\" is not a network");
+    listeners.node.wait_for_log("partners.txt:2:1: \"198.51.100.0/99\" is not a network");
     assert_eq!(others.map(|client| listeners.get("/", client, &[])), [200, 429]);
 }
 

@@ -59,7 +59,7 @@ fn ask_until_told(address: &str, started: &Sender<()>) -> u64 {
 fn call_until_told(address: &str, started: &Sender<()>) -> u64 {
     let mut client = GrpcClient::connect(address).unwrap();
     for called in 0.. {
-        if !client.ask().unwrap() {
+        if !client.check().unwrap() {
             return called;
         }
         if called == 0 {
@@ -100,7 +100,7 @@ fn a_request_that_is_half_sent_is_answered_and_readiness_turns_first() {
     probe.send(ready).unwrap();
     assert_eq!(probe.answer().unwrap().status, 200);
     node.signal("-TERM");
-    node.tells("shutdown requested");
+    node.wait_for_log("shutdown requested");
     // Either result is possible first; after the shutdown it stays the same.
     loop {
         probe.send(ready).unwrap();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::{Folder, Node, PATIENCE, command};
 
 /// Returns a policy with one limit of `quota` for all clients.
@@ -20,18 +20,18 @@ fn policy(quota: u64) -> String {
 }
 
 fn check(node: &Node) -> Value {
-    let answer = ask(node.listener("http"), "POST", "/v1/check", None);
+    let answer = fetch(node.listener("http"), "POST", "/v1/check", None);
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {}", answer.body))
 }
 
 /// Returns the status of the only limit: capacity, used, remaining.
-fn stands(decision: &Value) -> [u64; 3] {
+fn status_of(decision: &Value) -> [u64; 3] {
     let status = &decision["statuses"][0];
     ["limit", "used", "remaining"].map(|key| status[key].as_u64().unwrap())
 }
 
 fn reloads(node: &Node) -> Value {
-    let answer = ask(node.listener("admin"), "GET", "/v1/status", None);
+    let answer = fetch(node.listener("admin"), "GET", "/v1/status", None);
     serde_json::from_str::<Value>(&answer.body).unwrap()["reloads"].take()
 }
 
@@ -43,9 +43,9 @@ fn a_quota_below_what_is_used_leaves_nothing_and_the_window_runs_on() {
     (0..5).for_each(|_| drop(check(&node)));
     folder.write("policy.yaml", &policy(3));
     node.signal("-HUP");
-    node.tells("the policy was reloaded");
+    node.wait_for_log("the policy was reloaded");
     let after = check(&node);
-    assert_eq!((stands(&before), stands(&after)), ([10, 1, 9], [3, 6, 0]));
+    assert_eq!((status_of(&before), status_of(&after)), ([10, 1, 9], [3, 6, 0]));
     assert_eq!(after["admitted"], false);
     assert_eq!(after["statuses"][0]["reset"], before["statuses"][0]["reset"]);
     assert_ne!(after["policy"], before["policy"]);
@@ -59,12 +59,12 @@ fn the_log_is_written_for_programs_where_they_read_it() {
     let node = Node::start(command(&folder.policy(), &["--http", any, "--log", "json"]));
     folder.write("policy.yaml", &policy(3));
     node.signal("-HUP");
-    let line: Value = serde_json::from_str(&node.tells("the policy was reloaded")).unwrap();
+    let line: Value = serde_json::from_str(&node.wait_for_log("the policy was reloaded")).unwrap();
     assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
     assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
     assert!(!node.listener("http").is_empty(), "it told of its doors");
     node.signal("-TERM");
-    node.tells("every request in flight has ended");
+    node.wait_for_log("every request in flight has ended");
     for line in node.response().lines() {
         let line: Result<Value, _> = serde_json::from_str(line);
         assert!(line.is_ok_and(|line| line["level"].is_string()), "{}", node.response());
@@ -75,7 +75,7 @@ fn the_log_is_written_for_programs_where_they_read_it() {
 fn an_administrator_has_it_read_again_and_receives_what_is_wrong() {
     let folder = Folder::with(&policy(10));
     let node = Node::open(&folder.policy());
-    let reload = || ask(node.listener("admin"), "POST", "/v1/policy/reload", None);
+    let reload = || fetch(node.listener("admin"), "POST", "/v1/policy/reload", None);
     let response = reload();
     assert_eq!(response.status, 200);
     assert!(response.body.contains(r#""replaced":false"#), "{}", response.body);
@@ -88,8 +88,8 @@ fn an_administrator_has_it_read_again_and_receives_what_is_wrong() {
     assert!(response.body.contains(r#""replaced":true"#), "{}", response.body);
     let after = check(&node);
     assert!(response.body.contains(after["policy"].as_str().unwrap()), "{}", response.body);
-    assert_eq!(stands(&after), [20, 1, 19]);
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/policy/reload", None).status, 403);
+    assert_eq!(status_of(&after), [20, 1, 19]);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/policy/reload", None).status, 403);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     let before = check(&node)["policy"].clone();
     folder.write("policy.yaml", &policy(10).replace("1h", "1 hour"));
     node.signal("-HUP");
-    node.tells("the previous one stays in force");
+    node.wait_for_log("the previous one stays in force");
     let response = reloads(&node);
     assert_eq!((&response["applied"], &response["rejected"]), (&0.into(), &1.into()));
     let reason = response["rejection"]["reason"].as_str().unwrap();
@@ -109,9 +109,9 @@ fn a_broken_file_changes_nothing_and_is_reported_with_its_place() {
     folder
         .write("policy.yaml", &format!("{}store: {{ memory: {{ max_entries: 9 }} }}\n", policy(5)));
     node.signal("-HUP");
-    node.tells("`store.memory` cannot change while this process runs");
+    node.wait_for_log("`store.memory` cannot change while this process runs");
     let after = check(&node);
-    assert_eq!((&after["policy"], stands(&after)), (&before, [10, 3, 7]));
+    assert_eq!((&after["policy"], status_of(&after)), (&before, [10, 3, 7]));
     // The file is the active policy again: there is no error any more, and nothing was changed.
     folder.write("policy.yaml", &policy(10));
     node.signal("-HUP");
@@ -135,11 +135,11 @@ fn what_an_administrator_had_read_is_put_back_by_the_file() {
     // A changed file is loaded after two equal reads.
     thread::sleep(Duration::from_millis(1_200));
     folder.write("policy.yaml", &policy(20));
-    assert_eq!(ask(node.listener("admin"), "POST", "/v1/policy/reload", None).status, 200);
+    assert_eq!(fetch(node.listener("admin"), "POST", "/v1/policy/reload", None).status, 200);
     assert_eq!(reloads(&node)["applied"], 1);
     folder.write("policy.yaml", &policy(10));
     until_reloads(&node, |response| response["applied"] == 2);
-    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    assert_eq!(status_of(&check(&node)), [10, 1, 9]);
 }
 
 #[test]
@@ -193,15 +193,15 @@ fn an_override_can_be_lifted_when_the_policy_has_its_name_no_more() {
         assert_eq!(response.status, 200, "{}", response.body);
     }
     folder.write("policy.yaml", &text("requests", "name"));
-    assert_eq!(ask(admin, "POST", "/v1/policy/reload", None).status, 200);
+    assert_eq!(fetch(admin, "POST", "/v1/policy/reload", None).status, 200);
     assert_eq!(reloads(&node)["applied"], 1);
-    let mistyped = ask(admin, "DELETE", "/v1/overrides?limit=call&everybody=true", None);
+    let mistyped = fetch(admin, "DELETE", "/v1/overrides?limit=call&everybody=true", None);
     assert_eq!(mistyped.status, 422, "{}", mistyped.body);
     for (whom, query) in all {
-        let response = ask(admin, "DELETE", &format!("/v1/overrides?{query}"), None);
+        let response = fetch(admin, "DELETE", &format!("/v1/overrides?{query}"), None);
         assert!(response.body.contains(r#""counted":true"#), "{whom}: {}", response.body);
     }
-    let left = ask(admin, "GET", "/v1/overrides", None);
+    let left = fetch(admin, "GET", "/v1/overrides", None);
     assert!(left.body.contains(r#""overrides":[]"#), "{}", left.body);
 }
 
@@ -211,8 +211,8 @@ fn who_may_come_to_the_dashboard_takes_a_restart() {
     let node = Node::open(&folder.policy());
     let hosts = "serve: { dashboard: { hosts: [admin.example] } }\n";
     folder.write("policy.yaml", &format!("{}{hosts}", policy(20)));
-    node.tells("`serve.dashboard` cannot change while this process runs");
-    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    node.wait_for_log("`serve.dashboard` cannot change while this process runs");
+    assert_eq!(status_of(&check(&node)), [10, 1, 9]);
 }
 
 #[test]
@@ -221,8 +221,8 @@ fn a_file_that_is_replaced_by_a_rename_is_seen() {
     let node = Node::open(&folder.policy());
     folder.write("next.yaml", &policy(20));
     fs::rename(folder.path("next.yaml"), folder.policy()).unwrap();
-    node.tells("the policy was reloaded");
-    assert_eq!(stands(&check(&node)), [20, 1, 19]);
+    node.wait_for_log("the policy was reloaded");
+    assert_eq!(status_of(&check(&node)), [20, 1, 19]);
 }
 
 #[test]
@@ -237,11 +237,11 @@ fn a_link_that_is_led_elsewhere_is_seen() {
     symlink("first", folder.path("..data")).unwrap();
     symlink("..data/policy.yaml", folder.policy()).unwrap();
     let node = Node::open(&folder.policy());
-    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    assert_eq!(status_of(&check(&node)), [10, 1, 9]);
     symlink("second", folder.path("..data_tmp")).unwrap();
     fs::rename(folder.path("..data_tmp"), folder.path("..data")).unwrap();
-    node.tells("the policy was reloaded");
-    assert_eq!(stands(&check(&node)), [20, 2, 18]);
+    node.wait_for_log("the policy was reloaded");
+    assert_eq!(status_of(&check(&node)), [20, 2, 18]);
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
                     let answer = client.check().unwrap();
                     assert_eq!(answer.status, 200, "{}", answer.body);
                     let decision: Value = serde_json::from_str(&answer.body).unwrap();
-                    let [quota, used, remaining] = stands(&decision);
+                    let [quota, used, remaining] = status_of(&decision);
                     let version = decision["policy"].as_str().unwrap();
                     let of = versions.iter().find(|(known, _)| known == version).unwrap().1;
                     assert_eq!((quota, remaining), (of, of - used), "{decision}");
@@ -283,7 +283,7 @@ fn reloads_every_few_milliseconds_lose_no_request_and_mix_nothing() {
         is_over.store(true, Ordering::Relaxed);
         clients.into_iter().map(|client| client.join().unwrap()).sum()
     });
-    assert_eq!(stands(&check(&node))[1], admitted + 1, "each was counted once, in one window");
+    assert_eq!(status_of(&check(&node))[1], admitted + 1, "each was counted once, in one window");
     let response = reloads(&node);
     assert!(response["applied"].as_u64().unwrap() > 1, "{response}");
     assert_eq!(response["rejected"], 0);
@@ -294,11 +294,11 @@ fn a_change_of_an_included_file_reloads_the_policy() {
     let folder = Folder::with("include: limits.yaml\nrules: [ { limits: all } ]\n");
     folder.write("limits.yaml", "limits: { all: { quota: 10, window: 1h } }\n");
     let node = Node::open(&folder.policy());
-    assert_eq!(stands(&check(&node)), [10, 1, 9]);
+    assert_eq!(status_of(&check(&node)), [10, 1, 9]);
     folder.write("limits.yaml", "limits: { all: { quota: 20, window: 1h, per: ann } }\n");
-    let refused = node.tells("unknown subject");
+    let refused = node.wait_for_log("unknown subject");
     assert!(refused.contains("limits.yaml:1:46"), "{refused}");
     folder.write("limits.yaml", "limits: { all: { quota: 4, window: 1h } }\n");
-    node.tells("the policy was reloaded");
-    assert_eq!(stands(&check(&node)), [4, 2, 2]);
+    node.wait_for_log("the policy was reloaded");
+    assert_eq!(status_of(&check(&node)), [4, 2, 2]);
 }

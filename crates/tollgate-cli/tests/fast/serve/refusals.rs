@@ -30,18 +30,18 @@ fn refused(target: &str, accept: &str) -> [Answer; 2] {
     let (proxy, node) = (Proxy::start(&folder.policy()), Node::open(&folder.policy()));
     let fields = format!("host: test\r\naccept: {accept}\r\nconnection: close\r\n");
     let through = format!("GET {target} HTTP/1.1\r\n{fields}\r\n");
-    let asked = format!(
+    let request = format!(
         "GET /v1/authorize HTTP/1.1\r\nx-forwarded-method: GET\r\nx-forwarded-uri: {target}\r\n\
          x-forwarded-for: 192.0.2.1\r\n{fields}\r\n"
     );
-    let ask = || {
+    let send_request = || {
         let mut listener = Client::connect(node.listener("http")).unwrap();
-        listener.send(&asked).unwrap();
+        listener.send(&request).unwrap();
         Answer::parse(&listener.rest())
     };
     proxy.send(through.as_bytes());
-    ask();
-    [Answer::parse(&proxy.send(through.as_bytes())), ask()]
+    send_request();
+    [Answer::parse(&proxy.send(through.as_bytes())), send_request()]
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::client::{ask, send_line};
+use crate::support::client::{fetch, send_line};
 use crate::support::node::{Folder, Node, POLICY, command};
 
 const IN_FILE: &str = "canary-in-a-file-4711";
@@ -25,7 +25,7 @@ fn no_output_shows_a_token() {
     let mut shown = fs::read_to_string(format!("/proc/{}/cmdline", node.id())).unwrap();
     for token in [IN_FILE, SENT] {
         for path in ["/v1/standing", "/v1/nothing", "/readyz"] {
-            shown += &format!("{:?}", ask(node.listener("http"), "GET", path, Some(token)));
+            shown += &format!("{:?}", fetch(node.listener("http"), "GET", path, Some(token)));
         }
     }
     for token in [IN_ENVIRONMENT, SENT] {
@@ -35,7 +35,7 @@ fn no_output_shows_a_token() {
     // An invalid file is reported without its content.
     folder.write("tokens.txt", "canary-4711");
     node.signal("-HUP");
-    node.tells("tokens not reloaded");
+    node.wait_for_log("tokens not reloaded");
     node.signal("-TERM");
     let (code, response) = node.ended();
     assert_eq!(code, Some(0));

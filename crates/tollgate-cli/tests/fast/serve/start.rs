@@ -1,13 +1,13 @@
 //! The start of a process, and errors that prevent it.
 
-use crate::support::client::{ask, send_line};
+use crate::support::client::{fetch, send_line};
 use crate::support::grpc::{ASK, call};
 use crate::support::node::{Folder, Node, POLICY, command, refused};
 
 #[test]
 fn every_listener_answers_over_one_store() {
     let node = Node::open(&Folder::new("").policy());
-    let first = ask(node.listener("http"), "POST", "/v1/check", None);
+    let first = fetch(node.listener("http"), "POST", "/v1/check", None);
     assert_eq!(first.status, 200);
     assert!(first.body.contains("\"used\":1,"), "{}", first.body);
     let (status, message) = call(node.listener("grpc"), ASK, None);
@@ -18,9 +18,9 @@ fn every_listener_answers_over_one_store() {
         send_line(node.listener("resp"), &["PING", "CL.THROTTLE k 1 1 60"]),
         ["+PONG", "*5"]
     );
-    let second = ask(node.listener("admin"), "POST", "/v1/check", None);
+    let second = fetch(node.listener("admin"), "POST", "/v1/check", None);
     assert!(second.body.contains("\"used\":2,"), "{}", second.body);
-    assert_eq!(ask(node.listener("admin"), "GET", "/readyz", None).body, "ok\n");
+    assert_eq!(fetch(node.listener("admin"), "GET", "/readyz", None).body, "ok\n");
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn the_listener_of_administration_reports_how_the_store_stands() {
     let mut start = command(&folder.policy(), &flags);
     start.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
     let node = Node::start(start);
-    let status = ask(node.listener("admin"), "GET", "/v1/status", None);
+    let status = fetch(node.listener("admin"), "GET", "/v1/status", None);
     let response: serde_json::Value = serde_json::from_str(&status.body).unwrap();
     assert_eq!(response["store"], "redis", "{response}");
     assert_eq!(response["shards"][0]["name"], "one");
@@ -40,8 +40,8 @@ fn the_listener_of_administration_reports_how_the_store_stands() {
         response["shards"][0]["primary"].is_null() && response["counts"]["fallback_decisions"] == 0,
         "{response}"
     );
-    assert_eq!(ask(node.listener("admin"), "POST", "/v1/status", None).status, 405);
-    assert_eq!(ask(node.listener("http"), "GET", "/v1/status", None).status, 403);
+    assert_eq!(fetch(node.listener("admin"), "POST", "/v1/status", None).status, 405);
+    assert_eq!(fetch(node.listener("http"), "GET", "/v1/status", None).status, 403);
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn a_tenant_has_its_quota_at_the_proxy() {
     let upstream = format!("http://{}", service());
     let flags = ["--admin", "127.0.0.1:0"];
     let mut proxy = Proxy::spawn_with("127.0.0.1:0", &upstream, &policy("tenants.yaml"), &flags);
-    let line = proxy.tells("admin at ");
+    let line = proxy.wait_for_log("admin at ");
     let admin = line.rsplit(' ').next().unwrap().trim().to_owned();
     proxy.listens();
     let quota = || {

@@ -1,6 +1,6 @@
 //! Spans of requests at the listeners, and collectors that start late or never.
 
-use crate::support::client::{Client, ask, request, send_line};
+use crate::support::client::{Client, fetch, request, send_line};
 use crate::support::collector::{Collector, Listener, hex, only, text};
 use crate::support::node::{Folder, Node, POLICY, command, refused};
 
@@ -17,7 +17,7 @@ fn what_was_not_sent_yet_is_sent_at_the_end() {
     command.args(["--traces", &collector.listener.url()]);
     command.env("OTEL_TRACES_SAMPLER", "always_on");
     let node = Node::start(command);
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let mut client = Client::connect(node.listener("http")).unwrap();
     let batch = r#"{"checks":[{"limits":[{"name":"all"}]},{"limits":[{"name":"all"}]}]}"#;
     let head = request("GET", "/v1/check/batch", None);
@@ -27,7 +27,7 @@ fn what_was_not_sent_yet_is_sent_at_the_end() {
     assert_eq!(client.answer().unwrap().status, 200);
     assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
     // Requests of administrators are not traffic.
-    assert_eq!(ask(node.listener("admin"), "GET", "/v1/status", None).status, 200);
+    assert_eq!(fetch(node.listener("admin"), "GET", "/v1/status", None).status, 200);
     node.signal("-TERM");
     let (code, response) = node.ended();
     assert_eq!(code, Some(0), "{response}");
@@ -58,9 +58,9 @@ fn a_collector_that_is_not_there_keeps_nobody_waiting() {
         "{POLICY}traces: {{ endpoint: 'http://127.0.0.1:1', sample: 100% }}\n"
     ));
     let node = Node::start(listeners(&folder));
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
-    node.tells("cannot export spans, they are dropped: ");
-    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    node.wait_for_log("cannot export spans, they are dropped: ");
+    let page = fetch(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
         "tollgate_trace_spans_total{outcome=\"exported\"} 0",
         "tollgate_trace_spans_total{outcome=\"failed\"} 1",
@@ -78,7 +78,7 @@ fn headers_and_compression_of_the_export_come_from_the_environment() {
     command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=one");
     command.env("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip");
     let node = Node::start(command);
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let export = listener.next();
     assert_eq!(export.field("x-tenant"), Some("one"));
     assert_eq!(export.field("content-encoding"), Some("gzip"));
@@ -99,14 +99,14 @@ fn a_collector_over_tls_gets_spans_by_the_authorities_of_the_file_or_the_environ
     by_environment.args(["--traces", &url]).env("OTEL_TRACES_SAMPLER", "always_on");
     by_environment.env("OTEL_EXPORTER_OTLP_CERTIFICATE", &authorities);
     let node = Node::start(by_environment);
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     collector.spans("POST /v1/check", 1);
 
     let traces =
         format!("traces: {{ endpoint: '{url}', ca: '{}', sample: 100% }}\n", authorities.display());
     folder.write("policy.yaml", &format!("{POLICY}{traces}"));
     let node = Node::start(listeners(&folder));
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let spans = collector.spans("POST /v1/check", 2);
     assert_eq!(text(&spans[1].attributes, "tollgate.decision"), "admitted");
 }
@@ -119,8 +119,8 @@ fn a_collector_whose_certificate_nobody_signed_gets_nothing() {
     command.args(["--traces", &collector.listener.url()]).env("OTEL_TRACES_SAMPLER", "always_on");
     command.env("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", folder.path("ca.pem"));
     let node = Node::start(command);
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
-    let response = node.tells("cannot export spans, they are dropped: ");
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    let response = node.wait_for_log("cannot export spans, they are dropped: ");
     assert!(response.contains("certificate"), "{response}");
 }
 
@@ -131,8 +131,8 @@ fn nothing_is_traced_unless_somebody_says_so() {
     disabled.args(["--traces", &listener.url()]).env("OTEL_SDK_DISABLED", "true");
     for command in [listeners(&folder), disabled] {
         let node = Node::start(command);
-        assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
-        let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+        assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
+        let page = fetch(node.listener("admin"), "GET", "/metrics", None).body;
         assert!(!page.contains("tollgate_trace_spans_total{"), "{page}");
         assert!(!node.response().contains("spans to"), "{}", node.response());
     }

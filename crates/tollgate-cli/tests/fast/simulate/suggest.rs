@@ -71,7 +71,7 @@ fn quotas_are_for_the_clients_that_a_header_names() {
 
 #[test]
 fn mistakes_are_told_with_what_is_right() {
-    for (flags, said) in [
+    for (flags, message) in [
         (&["--per", "cookie"][..], "expected address, user or header:NAME"),
         (&["--window", "month"], "expected a duration such as 10s, 1m, 1h or 1d"),
         (&["--clients", "1"], "expected a percentage such as 1% or 0.5%"),
@@ -79,6 +79,6 @@ fn mistakes_are_told_with_what_is_right() {
     ] {
         let output = suggest(&[flags, &[&shipped_log()]].concat());
         let error = String::from_utf8(output.stderr).unwrap();
-        assert!(!output.status.success() && error.contains(said), "{flags:?}: {error}");
+        assert!(!output.status.success() && error.contains(message), "{flags:?}: {error}");
     }
 }

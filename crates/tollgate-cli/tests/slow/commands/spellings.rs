@@ -49,7 +49,7 @@ fn an_ambiguous_path_is_a_400_that_is_counted_and_logged() {
     assert_eq!(refused.status, 400);
     assert_eq!(refused.field("content-type"), "application/problem+json");
     assert!(refused.body.contains("encoded slash"), "{}", refused.body);
-    assert!(proxy.tells("can be read in more than one way").contains("encoded_slash"));
+    assert!(proxy.wait_for_log("can be read in more than one way").contains("encoded_slash"));
     // The request was charged nothing, and the connection can still be used.
     assert_eq!(proxy.get("/", &[]).field("x-ratelimit-used"), "1");
 }

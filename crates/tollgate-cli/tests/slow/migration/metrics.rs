@@ -7,12 +7,12 @@ use std::process::{Command, Stdio};
 use crate::kit::Server as Redis;
 use crate::memcached::Server as Memcached;
 use crate::migration::site::{Site, charge, in_memcached, in_redis, node, rollout, turn};
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::Node;
 
 /// Returns the page, which Prometheus's own parser accepts.
 fn page(node: &Node) -> String {
-    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    let page = fetch(node.listener("admin"), "GET", "/metrics", None).body;
     let mut promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::kit::Server as Redis;
 use crate::memcached::Server as Memcached;
 use crate::migration::site::{Site, charge, in_memcached, in_redis, node, status};
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::{Node, PATIENCE};
 
 const QUOTA: u64 = 3;
@@ -33,10 +33,10 @@ fn compared(node: &Node, charges: u64) -> Value {
 async fn planted_differences_are_counted_by_their_kind() {
     let (redis, memcached) = (Redis::start().await, Memcached::start());
     let site = Site::new();
-    let alone = |name: &str, store: &str| node(&site.policy(name, QUOTA, store));
+    let single = |name: &str, store: &str| node(&site.policy(name, QUOTA, store));
     let in_both = [
-        alone("redis.yaml", &in_redis(&redis)),
-        alone("memcached.yaml", &in_memcached(&memcached)),
+        single("redis.yaml", &in_redis(&redis)),
+        single("memcached.yaml", &in_memcached(&memcached)),
     ];
     let mut clients =
         [&in_both[0], &in_both[1]].map(|node| Client::connect(node.listener("http")).unwrap());
@@ -95,7 +95,7 @@ fn assert_examples(response: &Value) {
 }
 
 fn assert_metrics(node: &Node) {
-    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    let page = fetch(node.listener("admin"), "GET", "/metrics", None).body;
     for line in [
         "tollgate_shadow_store_percent 100",
         "tollgate_shadow_store_compared_charges_total 4",

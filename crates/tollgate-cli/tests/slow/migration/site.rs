@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::kit::Server as Redis;
 use crate::memcached::Server as Memcached;
-use crate::support::client::{Answer, Client, ask};
+use crate::support::client::{Answer, Client, fetch};
 use crate::support::node::{Folder, Node, command};
 
 /// A setting with a deadline that every decision meets even on a busy machine, so counts stay
@@ -111,5 +111,5 @@ pub(crate) fn turn(node: &Node, percent: u8) -> u64 {
 
 /// Returns the status that a node reports.
 pub(crate) fn status(node: &Node) -> Value {
-    serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
+    serde_json::from_str(&fetch(node.listener("admin"), "GET", "/v1/status", None).body).unwrap()
 }

@@ -120,7 +120,7 @@ fn moves(from: &str, to: &str, limit: &str, reset: Reset) {
         pace.go_on(STEP, || {
             policy(30);
             node.signal("-HUP");
-            node.tells("the policy file changed the rollout");
+            node.wait_for_log("the policy file changed the rollout");
         });
         assert_eq!(status(&node)["counts"]["percent"], 30);
         pace.go_on(STEP, || assert_eq!(turn(&node, 100), 30));

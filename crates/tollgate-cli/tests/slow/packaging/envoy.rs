@@ -94,10 +94,10 @@ pub(crate) fn get(to: SocketAddr, path: &str, fields: &str) -> Option<Answer> {
     Some(Answer::parse(&bytes))
 }
 
-/// Repeats `ask` until it returns a value.
-fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
+/// Repeats `probe` until it returns a value.
+fn eventually<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     for _ in 0..TRIES {
-        if let Some(answer) = ask() {
+        if let Some(answer) = probe() {
             return answer;
         }
         sleep(PAUSE);

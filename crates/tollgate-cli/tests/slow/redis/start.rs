@@ -14,7 +14,7 @@ async fn it_reports_each_shard_and_then_that_it_listens() {
     let policy = fleet.policy(TEXT, "deadline: 10s, scripting: script");
     let mut proxy = Proxy::spawn("http://127.0.0.1:9", &policy);
     for (shard, primary) in SHARDS.iter().zip(&fleet.primaries) {
-        let response = proxy.tells(&format!("connected to {}", primary.url()));
+        let response = proxy.wait_for_log(&format!("connected to {}", primary.url()));
         assert!(response.contains("INFO") && response.contains("as a script"), "{response}");
         assert!(response.contains(&format!("shard=\"{shard}\"")), "{response}");
     }
@@ -35,7 +35,7 @@ async fn servers_that_start_after_it_are_found() {
         server.start_again(&[]);
     }
     for _ in SHARDS {
-        proxy.tells("connected to");
+        proxy.wait_for_log("connected to");
     }
     assert_eq!(proxy.get("/", &[token]).status, 200);
     let keys = fleet.keys().await;

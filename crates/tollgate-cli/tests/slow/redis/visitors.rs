@@ -124,7 +124,7 @@ impl<'s> Visitor<'s> {
     }
 
     /// Repeats a request until it is answered. After a connection has ended, the next node is used.
-    pub(crate) fn ask(&mut self, line: &str, fields: &str, body: &str) -> Answer {
+    pub(crate) fn send(&mut self, line: &str, fields: &str, body: &str) -> Answer {
         let length = body.len();
         let keeps = self.keeps;
         let request = format!(

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::client::{Client, ask, send_line};
+use crate::support::client::{Client, fetch, send_line};
 use crate::support::grpc::{HEALTH, call};
 use crate::support::node::{Folder, Node};
 
@@ -37,7 +37,7 @@ fn connections_that_say_nothing_end_at_every_listener_while_others_are_served() 
 }
 
 fn is_served(node: &Node) {
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     assert_eq!(call(node.listener("grpc"), HEALTH, None).0, "0");
     assert_eq!(send_line(node.listener("resp"), &["PING"]), ["+PONG"]);
 }
@@ -46,7 +46,7 @@ fn is_served(node: &Node) {
 fn a_listener_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
     let node = Node::open(&Folder::new("").policy());
     let mut taken: Vec<Client> = (0..AT_ONCE).map(|_| entered(&node)).collect();
-    let response = node.tells("connections are in use");
+    let response = node.wait_for_log("connections are in use");
     assert!(response.contains("all 10000") && response.contains("resp"), "{response}");
     let mut waiting: Vec<Client> = (0..MORE)
         .map(|_| {
@@ -56,7 +56,7 @@ fn a_listener_that_is_full_says_so_and_takes_the_next_when_one_leaves() {
         })
         .collect();
     // Other listeners have their own connection limits.
-    assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+    assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     let open = fs::read_dir(format!("/proc/{}/fd", node.id())).unwrap().count();
     assert!((AT_ONCE..AT_ONCE + OWN).contains(&open), "{open} descriptors");
     for client in &mut waiting {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::client::{ask, send_line};
+use crate::support::client::{fetch, send_line};
 use crate::support::node::{Folder, Node, PATIENCE, refused};
 
 /// A policy with two limits for all clients. The smaller limit has the quota `quota`.
@@ -20,14 +20,14 @@ fn policy(quota: u64) -> String {
 }
 
 fn metrics(node: &Node) -> String {
-    let answer = ask(node.listener("admin"), "GET", "/metrics", None);
+    let answer = fetch(node.listener("admin"), "GET", "/metrics", None);
     assert_eq!(answer.status, 200);
     answer.body
 }
 
 /// Charges the limit `all` this often.
 fn check(node: &Node, times: usize) {
-    (0..times).for_each(|_| drop(ask(node.listener("http"), "POST", "/v1/check", None)));
+    (0..times).for_each(|_| drop(fetch(node.listener("http"), "POST", "/v1/check", None)));
 }
 
 #[track_caller]
@@ -64,7 +64,7 @@ fn numbers_are_exact_and_outlive_another_policy() {
     );
     folder.write("policy.yaml", &policy(10).replace("wide", "broad"));
     node.signal("-HUP");
-    node.tells("the policy was reloaded");
+    node.wait_for_log("the policy was reloaded");
     check(&node, 1);
     assert_eq!(send_line(node.listener("resp"), &["CL.THROTTLE k 5 5 60"]), ["*5"]);
     assert_lines(
@@ -96,7 +96,7 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
     let (_, rest) = response.split_once("listening on http://").unwrap();
     let address = rest.split(',').next().unwrap();
     for _ in 0..3 {
-        assert_eq!(ask(address, "GET", "/", None).status, 503);
+        assert_eq!(fetch(address, "GET", "/", None).status, 503);
     }
     let page = metrics(&proxy);
     assert_lines(
@@ -133,7 +133,7 @@ fn names_that_would_end_their_quotes_are_no_names() {
 fn only_the_listener_for_administrators_reports() {
     let folder = Folder::with(&policy(3));
     let node = Node::open(&folder.policy());
-    assert_eq!(ask(node.listener("http"), "GET", "/metrics", None).status, 403);
+    assert_eq!(fetch(node.listener("http"), "GET", "/metrics", None).status, 403);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn prometheus_scrapes_it_and_answers() {
     let query = "/api/v1/query?query=tollgate_decisions_total%7Bdecision%3D%22refused%22%2Climit%3D%22all%22%7D";
     let deadline = Instant::now() + PATIENCE;
     loop {
-        let answer = ask(&prometheus.address, "GET", query, None);
+        let answer = fetch(&prometheus.address, "GET", query, None);
         let response: Value = serde_json::from_str(&answer.body).unwrap_or_default();
         let value = &response["data"]["result"][0]["value"][1];
         if !value.is_null() {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io;
 
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::{Folder, Node};
 
 const KEYS: usize = 3_300;
@@ -59,7 +59,7 @@ fn invented_keys_that_fill_the_store_let_no_newcomer_past_a_limit() {
             assert_eq!((admitted, &*source), (attempt < 3, "store"), "late-{number}, {attempt}");
         }
     }
-    let page = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    let page = fetch(node.listener("admin"), "GET", "/metrics", None).body;
     let value = |family: &str| {
         let line = page.lines().find(|line| line.starts_with(family)).unwrap();
         line.rsplit(' ').next().unwrap().parse::<u64>().unwrap()

@@ -2,7 +2,7 @@
 
 use std::process::{Command, Stdio};
 
-use crate::support::client::{ask, send_line};
+use crate::support::client::{fetch, send_line};
 use crate::support::node::{Folder, Node, POLICY, command};
 
 const FIRST: &str = "the-first-token-of-all";
@@ -22,7 +22,7 @@ fn tokens_are_replaced_on_sighup() {
     );
     let node = Node::start(command(&folder.policy(), &[]));
     let admitted = |token: &str| {
-        let status = ask(node.listener("http"), "POST", "/v1/check", Some(token)).status;
+        let status = fetch(node.listener("http"), "POST", "/v1/check", Some(token)).status;
         let reply = &send_line(node.listener("resp"), &[&format!("AUTH {token}")])[0];
         assert_eq!(status == 200, reply == "+OK", "{status} {reply}");
         status == 200
@@ -49,11 +49,11 @@ fn certificates_are_replaced_on_sighup() {
     assert_eq!(shown(node.listener("http")), first);
     let second = certificate(&folder);
     node.signal("-HUP");
-    node.tells("certificates reloaded");
+    node.wait_for_log("certificates reloaded");
     assert_eq!(shown(node.listener("http")), second);
     folder.write("cert.pem", "nothing");
     node.signal("-HUP");
-    node.tells("certificates not reloaded");
+    node.wait_for_log("certificates not reloaded");
     assert_eq!(shown(node.listener("http")), second);
 }
 
@@ -85,6 +85,6 @@ fn body(text: &str) -> String {
 /// Waits until both listeners have loaded the file.
 fn read_anew(node: &Node, words: &str) {
     node.signal("-HUP");
-    node.tells(words);
-    node.tells(words);
+    node.wait_for_log(words);
+    node.wait_for_log(words);
 }

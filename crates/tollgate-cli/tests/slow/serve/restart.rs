@@ -196,7 +196,7 @@ fn ask_once(address: &str, answered: &AtomicU64) -> u64 {
 fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
     let Ok(mut client) = GrpcClient::connect(address) else { return 1 };
     for called in 0..100 {
-        match client.ask() {
+        match client.check() {
             Ok(true) => answered.fetch_add(1, Ordering::Relaxed),
             // Without a response, the connection was not accepted.
             Ok(false) => return u64::from(called == 0),
@@ -208,7 +208,7 @@ fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
 }
 
 fn call_once(address: &str, answered: &AtomicU64) -> u64 {
-    let called = GrpcClient::connect(address).map(|mut client| client.ask());
+    let called = GrpcClient::connect(address).map(|mut client| client.check());
     let Ok(Ok(true)) = called else { return 1 };
     answered.fetch_add(1, Ordering::Relaxed);
     0

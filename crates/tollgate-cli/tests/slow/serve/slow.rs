@@ -1,6 +1,6 @@
 //! Clients that start a request and do not finish it.
 
-use crate::support::client::{Client, ask, send_line};
+use crate::support::client::{Client, fetch, send_line};
 use crate::support::grpc::{HEALTH, call};
 use crate::support::node::{Folder, Node};
 
@@ -10,7 +10,7 @@ const SLOW: usize = 2_000;
 #[test]
 fn two_thousand_half_sent_requests_over_http_end_while_others_are_served() {
     end_while_served("http", "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncont", |address| {
-        assert_eq!(ask(address, "POST", "/v1/check", None).status, 200);
+        assert_eq!(fetch(address, "POST", "/v1/check", None).status, 200);
     });
 }
 

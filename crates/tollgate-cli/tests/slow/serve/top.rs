@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 use std::thread;
 
-use crate::support::client::ask;
+use crate::support::client::fetch;
 use crate::support::node::{Folder, Node, PATIENCE};
 
 /// Runs the arguments on a terminal of their own, with standard input as its keyboard.
@@ -16,7 +16,7 @@ fn node() -> (Folder, Node) {
     let folder = Folder::new("");
     let node = Node::open(&folder.policy());
     for _ in 0..3 {
-        assert_eq!(ask(node.listener("http"), "POST", "/v1/check", None).status, 200);
+        assert_eq!(fetch(node.listener("http"), "POST", "/v1/check", None).status, 200);
     }
     (folder, node)
 }

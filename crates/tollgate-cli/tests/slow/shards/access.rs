@@ -17,7 +17,7 @@ async fn the_shipped_user_is_well(version: Version) {
     let (level, what) = found(&server, "tollgate:password@", "access");
     assert_eq!(level, "ok", "{what}");
     // Listing subjects needs this permission, which the documentation recommends.
-    server.tell(&["ACL", "SETUSER", "tollgate", "+scan"]).await;
+    server.execute(&["ACL", "SETUSER", "tollgate", "+scan"]).await;
     let (level, what) = found(&server, "tollgate:password@", "access");
     assert_eq!(level, "ok", "{what}");
 }
@@ -37,7 +37,7 @@ async fn whoever_may_do_more_is_told(version: Version) {
         ("~* -@all +exists +mget +evalsha +script|load +time +ping +role +info", &[keys]),
     ] {
         let user = [&["wide", "reset", "on", ">pw"], &words(rules)[..]].concat();
-        server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
+        server.execute(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
         let (level, what) = found(&server, "wide:pw@", "access");
         assert_eq!(level, "warning", "{rules}: {what}");
         let is_told = |more: &&str| more.split(" or ").any(|word| what.contains(word));
@@ -47,7 +47,7 @@ async fn whoever_may_do_more_is_told(version: Version) {
 
     // A single superfluous command is only detected if the server lists its rules.
     admit(&server, &version.shipped_user()).await;
-    server.tell(&["ACL", "SETUSER", "tollgate", "+flushall"]).await;
+    server.execute(&["ACL", "SETUSER", "tollgate", "+flushall"]).await;
     let (level, what) = found(&server, "tollgate:password@", "access");
     if by_rules {
         assert_eq!(what, "the user tollgate may run FLUSHALL, which Tollgate never does");
@@ -64,7 +64,7 @@ fn words(rules: &str) -> Vec<&str> {
 /// Creates the user with these ACL rules.
 pub(crate) async fn admit(server: &Server, user: &[String]) {
     let user: Vec<_> = user.iter().map(String::as_str).collect();
-    server.tell(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
+    server.execute(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
 }
 
 /// Returns the level and the text of the finding of `check` on `server`. `user` is

@@ -29,7 +29,7 @@ async fn what_is_admitted_twice_is_what_the_other_map_admits_and_is_reported() {
     for node in [&right, &wrong] {
         // The second node may have detected the other before its listeners were open.
         if !node.response().contains(ALARM) {
-            node.tells(ALARM);
+            node.wait_for_log(ALARM);
         }
     }
     drop(wrong);
@@ -76,7 +76,7 @@ async fn a_shard_that_is_elsewhere_for_one_node_is_reported() {
         Figure::at_most("units above a client's limit", most, QUOTA as u64),
     ]);
     for node in &nodes {
-        node.tells(ELSEWHERE);
+        node.wait_for_log(ELSEWHERE);
     }
     let arguments = ["--policy", right.to_str().unwrap(), "--plan", wrong.to_str().unwrap()];
     let plan = shards(&arguments);

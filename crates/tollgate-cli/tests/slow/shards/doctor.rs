@@ -22,7 +22,7 @@ async fn a_deployment_is_examined() {
     let served = |finding: &&Value| finding["check"] == "serves" && finding["level"] == "ok";
     assert_eq!(response["findings"].as_array().unwrap().iter().filter(served).count(), 2);
 
-    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
+    fleet.servers[0].execute(&["CONFIG", "SET", "maxmemory-policy", "allkeys-lru"]).await;
     let bad = doctor(&["--policy", policy]);
     assert_eq!(bad.status.code(), Some(1));
     let response = text(&bad.stdout);
@@ -30,7 +30,7 @@ async fn a_deployment_is_examined() {
     assert!(response.contains("CONFIG SET maxmemory-policy noeviction"), "{response}");
     assert_eq!(response.matches("PROBLEM").count(), 1, "{response}");
 
-    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    fleet.servers[0].execute(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     let strict = doctor(&["--policy", policy, "--strict"]);
     let warns = text(&strict.stdout).contains("  warning  ");
     assert_eq!(strict.status.success(), !warns, "{}", text(&strict.stdout));
@@ -91,7 +91,7 @@ async fn the_form_of_each_shard_is_reported_with_the_savings_of_the_module() {
     let module = Server::start_with(&["--loadmodule", &module_file()]).await;
     let fleet = Fleet::over(vec![Server::start().await, module]);
     for server in &fleet.servers {
-        server.tell(&["SET", "tg1:core:{x}", "1", "PX", "600000"]).await;
+        server.execute(&["SET", "tg1:core:{x}", "1", "PX", "600000"]).await;
     }
     let policy = fleet.policy("policy.yaml", &[0, 1], None);
     let found = doctor(&["--policy", policy.to_str().unwrap()]);
@@ -107,7 +107,7 @@ async fn the_form_of_each_shard_is_reported_with_the_savings_of_the_module() {
     }
 
     let user = ["ACL", "SETUSER", "default", "-tollgate.step", "-tollgate.tight", "-tollgate.look"];
-    fleet.servers[1].tell(&user).await;
+    fleet.servers[1].execute(&user).await;
     let found = doctor(&["--policy", policy.to_str().unwrap()]);
     let response = text(&found.stdout);
     assert!(response.contains("advice   scripting"), "{response}");
@@ -173,13 +173,13 @@ async fn a_server_that_may_drop_counters_is_a_problem() {
     let policy = policy.to_str().unwrap();
     let (mut found, mut missed) = (0, 0);
     for evicts in DROP_COUNTERS {
-        fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", evicts]).await;
+        fleet.servers[0].execute(&["CONFIG", "SET", "maxmemory-policy", evicts]).await;
         let response = doctor(&["--policy", policy]);
         let is_told = text(&response.stdout).contains("PROBLEM  eviction");
         found += u64::from(is_told);
         missed += u64::from(response.status.success() || !is_told);
     }
-    fleet.servers[0].tell(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
+    fleet.servers[0].execute(&["CONFIG", "SET", "maxmemory-policy", "noeviction"]).await;
     let kept = doctor(&["--policy", policy]);
     assert_held(&[
         Figure::fault_seen("ways to drop counters that doctor finds", found),

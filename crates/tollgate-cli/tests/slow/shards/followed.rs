@@ -34,7 +34,7 @@ async fn a_move_is_followed_to_its_end() {
     assert!(last.contains("  1 node on the new map; "), "the one that decides: {response}");
     assert!(last.contains(" -> ") && last.contains("remove store.redis.previous"), "{response}");
     // The node has reached the same phase without a command.
-    decides.tells("the move is complete");
+    decides.wait_for_log("the move is complete");
 }
 
 #[tokio::test]

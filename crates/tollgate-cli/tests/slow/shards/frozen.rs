@@ -9,7 +9,7 @@ use tollgate_conformance::{Figure, assert_held};
 
 use crate::kit::Server;
 use crate::shards::fleet::node;
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::{Folder, Node, PATIENCE};
 
 const CLIENTS: usize = 4;
@@ -81,7 +81,7 @@ fn stands_by(node: &Node, circuit: &str) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let response: Value =
-            serde_json::from_str(&ask(node.listener("admin"), "GET", "/v1/status", None).body)
+            serde_json::from_str(&fetch(node.listener("admin"), "GET", "/v1/status", None).body)
                 .unwrap();
         if response["shards"][0]["servers"][0]["circuit_breaker"] == circuit {
             return;
@@ -116,15 +116,15 @@ async fn it_costs_neither_memory_nor_connections() {
     charge(&mut clients[0], 0..1);
     stands_by(&node, "open");
     let before = Held::by(&node);
-    let [_, alone] = charge_all(&mut clients);
+    let [_, admitted] = charge_all(&mut clients);
     let again = charge_all(&mut clients);
     let after = Held::by(&node);
     server.thaw();
     let growth = after.memory_kib.saturating_sub(before.memory_kib);
     let sockets = after.sockets.saturating_sub(before.sockets);
-    assert_eq!((alone, again), (CLIENTS * CHARGES, [0, CLIENTS * CHARGES]), "it was frozen");
+    assert_eq!((admitted, again), (CLIENTS * CHARGES, [0, CLIENTS * CHARGES]), "it was frozen");
     assert_held(&[
-        Figure::fault_seen("decisions by the node alone", (alone + again[1]) as u64),
+        Figure::fault_seen("decisions by the node alone", (admitted + again[1]) as u64),
         Figure::at_most("KiB more in memory", growth, GROWTH),
         Figure::at_most("sockets more", sockets as u64, SEEKING),
     ]);
@@ -150,7 +150,7 @@ async fn a_kill_switch_can_be_set_while_its_shard_is_frozen() {
     let refused = connect("http").exchange("POST", "/v1/check", check);
     assert!(refused.body.contains("\"admitted\":false"), "{}", refused.body);
     let listed = || -> Value {
-        serde_json::from_str(&ask(admin, "GET", "/v1/overrides", None).body).unwrap()
+        serde_json::from_str(&fetch(admin, "GET", "/v1/overrides", None).body).unwrap()
     };
     let local = listed();
     assert_eq!((&local["pending"], &local["overrides"][0]["pending"]), (&1.into(), &true.into()));

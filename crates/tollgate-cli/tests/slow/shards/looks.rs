@@ -44,10 +44,10 @@ async fn rights_that_the_step_lacks_are_told_before_it_is_given(version: Version
         let (level, what) = step(shipped);
         assert_eq!(level, "ok", "{what}");
         assert!(what.starts_with("decisions run as a function: about "), "{what}");
-        server.tell(&["ACL", "SETUSER", "tollgate", "-function|load"]).await;
+        server.execute(&["ACL", "SETUSER", "tollgate", "-function|load"]).await;
     }
     assert_eq!(step(shipped), script);
-    server.tell(&["ACL", "SETUSER", "tollgate", "-script"]).await;
+    server.execute(&["ACL", "SETUSER", "tollgate", "-script"]).await;
     let (level, what) = found(&server, shipped, "serves");
     assert_eq!(level, "problem", "{what}");
 }

@@ -38,9 +38,9 @@ fn moves_exactly(fleet: &Fleet, from: &[usize], to: &[usize]) {
     add(charge(&[&first, &second], TOKENS, 4));
 
     // One node may lead while the other still follows.
-    first.tells(LEADS);
+    first.wait_for_log(LEADS);
     add(charge(&[&first, &second], TOKENS, 4));
-    second.tells(LEADS);
+    second.wait_for_log(LEADS);
     assert!(admitted.iter().all(|count| *count == 32), "nobody loses quota: {admitted:?}");
     let more = charge(&[&first, &second], TOKENS, 8);
     admitted.iter_mut().zip(more).for_each(|(all, count)| *all += count);
@@ -51,7 +51,7 @@ fn moves_exactly(fleet: &Fleet, from: &[usize], to: &[usize]) {
 
     for node in [&first, &second] {
         let status =
-            crate::support::client::ask(node.listener("admin"), "GET", "/v1/status", None).body;
+            crate::support::client::fetch(node.listener("admin"), "GET", "/v1/status", None).body;
         assert!(status.contains("\"phase\":\"cutover\""), "{status}");
         assert!(status.contains("\"fallback_decisions\":0"), "{status}");
         assert!(status.contains("\"missed_writes\":0"), "{status}");

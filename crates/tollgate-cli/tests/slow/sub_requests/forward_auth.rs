@@ -48,7 +48,7 @@ fn tollgate(policy: &str) -> Tollgate {
     Tollgate::start(&path)
 }
 
-fn ask(at: SocketAddr, method: &str, fields: &[&str]) -> Answer {
+fn forward(at: SocketAddr, method: &str, fields: &[&str]) -> Answer {
     send(at, method, "/v1/authorize", fields, "")
 }
 
@@ -57,12 +57,12 @@ fn who_may_pass_is_reported_so_and_who_may_not_gets_a_whole_answer() {
     for proxy in [TRAEFIK, CADDY] {
         let node = tollgate(&limit_of(2));
         for used in [1, 2] {
-            let answer = ask(node.address, "GET", proxy);
+            let answer = forward(node.address, "GET", proxy);
             assert_eq!((answer.status, &*answer.body), (200, ""), "{answer:?}");
             assert_eq!(number(&answer, "x-ratelimit-used"), used);
             assert_eq!(answer.field("ratelimit-policy"), r#""few";q=2;w=3600"#);
         }
-        let refused = ask(node.address, "GET", proxy);
+        let refused = forward(node.address, "GET", proxy);
         assert_eq!(refused.status, 429);
         assert_eq!(refused.field("tollgate-receipt"), "", "nothing was charged");
         assert!((1..=3_600).contains(&number(&refused, "retry-after")));
@@ -71,7 +71,7 @@ fn who_may_pass_is_reported_so_and_who_may_not_gets_a_whole_answer() {
         assert_eq!(problem["violated-policies"], serde_json::json!(["few"]));
         let other = [proxy, &["x-other: 1"]].concat().join("\n").replace(".7", ".8");
         let other: Vec<_> = other.lines().collect();
-        assert_eq!(ask(node.address, "GET", &other).status, 200, "another client");
+        assert_eq!(forward(node.address, "GET", &other).status, 200, "another client");
     }
 }
 
@@ -79,23 +79,23 @@ fn who_may_pass_is_reported_so_and_who_may_not_gets_a_whole_answer() {
 fn the_method_of_the_sub_request_says_nothing() {
     let node = tollgate(&limit_of(3));
     for (used, method) in (1..).zip(["GET", "POST", "HEAD"]) {
-        let answer = ask(node.address, method, CADDY);
+        let answer = forward(node.address, method, CADDY);
         assert_eq!((answer.status, number(&answer, "x-ratelimit-used")), (200, used), "{method}");
     }
-    assert_eq!(ask(node.address, "DELETE", CADDY).status, 405);
+    assert_eq!(forward(node.address, "DELETE", CADDY).status, 405);
 }
 
 #[test]
 fn a_receipt_gives_back_once() {
     let node = tollgate(&limit_of(1));
-    let charged = ask(node.address, "GET", TRAEFIK);
-    assert_eq!(ask(node.address, "GET", TRAEFIK).status, 429);
+    let charged = forward(node.address, "GET", TRAEFIK);
+    assert_eq!(forward(node.address, "GET", TRAEFIK).status, 429);
     let body = format!(r#"{{"receipt":"{}"}}"#, charged.field("tollgate-receipt"));
     for _ in 0..2 {
         let json = ["content-type: application/json"];
         assert_eq!(send(node.address, "POST", "/v1/refund", &json, &body).status, 200);
     }
-    let statuses = [(); 2].map(|()| ask(node.address, "GET", TRAEFIK).status);
+    let statuses = [(); 2].map(|()| forward(node.address, "GET", TRAEFIK).status);
     assert_eq!(statuses, [200, 429]);
 }
 
@@ -109,7 +109,7 @@ fn leases_are_not_taken() {
                   one: { algorithm: concurrency, quota: 1, per: address }\n\
                 rules: [ { name: all, limits: [few, one] } ]\n";
     let node = tollgate(text);
-    let statuses = [(); 4].map(|()| ask(node.address, "GET", TRAEFIK).status);
+    let statuses = [(); 4].map(|()| forward(node.address, "GET", TRAEFIK).status);
     assert_eq!(statuses, [200, 200, 200, 429]);
 }
 
@@ -131,12 +131,12 @@ fn what_is_not_clear_is_refused_and_costs_nothing() {
         [CADDY, &["X-Forwarded-Host: other"]].concat(),
     ];
     for fields in unclear.into_iter().chain(forged.iter().map(Vec::as_slice)) {
-        let answer = ask(node.address, "GET", fields);
+        let answer = forward(node.address, "GET", fields);
         assert_eq!(answer.status, 400, "{fields:?}");
         assert_eq!(answer.field("content-type"), "application/problem+json");
         assert!(answer.body.to_lowercase().contains("x-"), "it names the field: {answer:?}");
     }
-    assert_eq!(ask(node.address, "GET", TRAEFIK).status, 200);
+    assert_eq!(forward(node.address, "GET", TRAEFIK).status, 200);
 }
 
 /// Returns how many of 200 guessed passwords reach the service at `uri`.
@@ -144,7 +144,7 @@ fn passed(method: &str, uri: &str) -> usize {
     let node = Tollgate::start(&policy("sign-in.yaml"));
     let (method, uri) = (format!("X-Original-Method: {method}"), format!("X-Original-URI: {uri}"));
     let fields = [&*method, &uri, "X-Forwarded-For: 192.0.2.7", "X-Account: alice"];
-    (0..200).filter(|_| ask(node.address, "GET", &fields).status == 200).count()
+    (0..200).filter(|_| forward(node.address, "GET", &fields).status == 200).count()
 }
 
 #[test]
@@ -169,12 +169,12 @@ fn a_request_that_can_be_read_in_two_ways_is_a_400() {
     );
     let encoded = TRAEFIK.join("\n").replace("/user?", "/x%2fuser?");
     let encoded: Vec<_> = encoded.lines().collect();
-    let answer = ask(node.address, "GET", &encoded);
+    let answer = forward(node.address, "GET", &encoded);
     assert_eq!(answer.status, 400);
     assert!(answer.body.contains("encoded slash"), "{answer:?}");
     let twice = [TRAEFIK, &["Authorization: Bearer def"]].concat();
-    assert_eq!(ask(node.address, "GET", &twice).status, 400);
-    let answer = ask(node.address, "GET", TRAEFIK);
+    assert_eq!(forward(node.address, "GET", &twice).status, 400);
+    let answer = forward(node.address, "GET", TRAEFIK);
     assert_eq!((answer.status, &*answer.body), (200, ""));
     assert!(answer.field("ratelimit").contains("r=2"), "nothing was charged: {answer:?}");
 }

@@ -45,13 +45,13 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
 fn run_out(case: &Case<'_, '_>, window: &Window<'_>, event: &Event<'_>) -> (Units, Units) {
     let (mut surely, mut maybe) = (0, 0);
     for held in &window.holds {
-        if held.made.issued < event.answered && held.is_over(event) {
+        if held.reserved_by.issued < event.answered && held.is_over(event) {
             surely += held.units();
         }
         // If no answer to the reservation arrived, its units are not in the sum of units that must
         // be used, so the reservation need not be released either.
-        if held.made.answered < event.issued
-            && held.made.told.is_some()
+        if held.reserved_by.answered < event.issued
+            && held.reserved_by.answer.is_some()
             && held.may_be_over(event, case.clocks)
         {
             maybe += held.units();

@@ -8,7 +8,7 @@ use super::*;
 pub(super) fn check(case: &mut Case<'_, '_>) {
     let mut windows = BTreeMap::<u64, (Units, &Event<'_>)>::new();
     for event in &case.account.events {
-        let Some((AnswerSource::Fallback, Decision::Admitted, reading)) = event.told else {
+        let Some((AnswerSource::Fallback, Decision::Admitted, reading)) = event.answer else {
             continue;
         };
         let window = match event.limit.algorithm() {
@@ -16,7 +16,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
             _ => event.now.as_millis() / event.limit.window().get(),
         };
         let (admitted, last) = windows.entry(window).or_insert((0, event));
-        (*admitted, *last) = (*admitted + event.asked(), event);
+        (*admitted, *last) = (*admitted + event.requested(), event);
     }
     let most = case.allowance.fallback;
     for (admitted, last) in windows.into_values() {

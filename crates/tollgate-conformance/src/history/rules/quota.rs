@@ -1,6 +1,6 @@
 //! The check that the units of a window that were admitted and not refunded never exceed the quota.
 
-use super::super::holds::Held;
+use super::super::holds::Reservation;
 use super::super::window::Window;
 use super::*;
 
@@ -9,8 +9,9 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let maybe_back: Units = window.uncertain.iter().map(Event::refunded).sum();
     let surely_back: Units = window.refunds.iter().map(Event::refunded).sum();
     let last = window.certain_events().max_by_key(|event| event.answered);
-    let over = |held: &&Held<'_>| last.is_some_and(|last| held.may_be_over(last, case.clocks));
-    let ran_out: Units = window.holds.iter().filter(over).map(Held::units).sum();
+    let over =
+        |held: &&Reservation<'_>| last.is_some_and(|last| held.may_be_over(last, case.clocks));
+    let ran_out: Units = window.holds.iter().filter(over).map(Reservation::units).sum();
     let refunded = surely_back + maybe_back + ran_out;
     let (most, resets_at) = (case.most(), window.resets_at.as_millis());
     if admitted - refunded > most {

@@ -65,18 +65,18 @@ struct Refunds {
 
 impl Refunds {
     fn of(case: &Case<'_, '_>) -> Self {
-        let gives_back = |event: &&Event<'_>| {
+        let is_refund = |event: &&Event<'_>| {
             matches!(event.operation, Operation::Refund { .. } | Operation::Settle { .. })
         };
-        let refunds = || case.account.events.iter().filter(gives_back);
-        let told = refunds().filter(|event| event.reading().is_some());
+        let refunds = || case.account.events.iter().filter(is_refund);
+        let answered = refunds().filter(|event| event.reading().is_some());
         // No answer reports the release of an expired reservation. Its units may therefore have
         // been refunded from its first possible end on.
         let released = case.account.holds.values().filter(|held| held.is_released());
         let ran_out = released.map(|held| (held.may_run_out_from(case.clocks), held.units()));
         let maybe = refunds().map(|event| (event.issued, event.refunded())).chain(ran_out);
         Self {
-            certainly: Sums::new(told.map(|event| (event.answered, event.refunded()))),
+            certainly: Sums::new(answered.map(|event| (event.answered, event.refunded()))),
             maybe: Sums::new(maybe),
         }
     }

@@ -14,11 +14,11 @@ pub(super) fn check_count(report: &mut Report, number: usize, call: &Call) {
     if is == should || matches!(readings.source(), DecisionSource::Failure(_)) {
         return;
     }
-    let Some(asked) = call.charges.first() else { return };
+    let Some(charge) = call.charges.first() else { return };
     report.add(Violation {
         rule: Rule::Reading,
-        limit: asked.limit.name().to_owned(),
-        subject: asked.subject.to_string(),
+        limit: charge.limit.name().to_owned(),
+        subject: charge.subject.to_string(),
         what: format!("{is} readings of {should} charges"),
         events: vec![format!("call {number}")],
     });
@@ -26,7 +26,7 @@ pub(super) fn check_count(report: &mut Report, number: usize, call: &Call) {
 
 pub(super) fn check(case: &mut Case<'_, '_>) {
     for event in &case.account.events {
-        let Some((source, decision, reading)) = event.told else { continue };
+        let Some((source, decision, reading)) = event.answer else { continue };
         let mistake = match event.operation {
             Operation::Charge { cost, .. }
             | Operation::Reserve { cost, .. }
@@ -120,6 +120,6 @@ fn of_used(
 /// Checks that an answer from a node's deny cache is a refusal.
 fn of_memory(event: &Event<'_>, source: AnswerSource, decision: Decision) -> Option<String> {
     let admits =
-        source == AnswerSource::Memory && decision == Decision::Admitted && event.asked() > 0;
+        source == AnswerSource::Memory && decision == Decision::Admitted && event.requested() > 0;
     admits.then(|| "admitted without a call to the store".to_owned())
 }

@@ -12,7 +12,7 @@ use super::*;
 pub(super) fn check(case: &mut Case<'_, '_>) {
     let mut receipts = BTreeMap::<ChargeId, Receipt<'_, '_>>::new();
     for event in &case.account.events {
-        match (event.operation, event.told) {
+        match (event.operation, event.answer) {
             (Operation::Charge { id, .. }, _) if event.may_be_admitted() > 0 => {
                 let receipt = receipts.entry(id).or_default();
                 receipt.charged += event.may_be_admitted();
@@ -67,12 +67,14 @@ fn is_lease(event: &Event<'_>) -> bool {
 /// too late, or returned units to another window.
 fn misplaced(event: &Event<'_>) -> Option<String> {
     let Operation::Refund { cost, position, .. } = event.operation else { return None };
-    let (asked, refunded) = (Units::from(cost.get()), event.refunded());
+    let (requested, refunded) = (Units::from(cost.get()), event.refunded());
     let expires_at = refundable_until(event.limit, position);
     match event.limit.algorithm() {
         // A permit is always released completely.
         Algorithm::Concurrency(_) => None,
-        _ if refunded > asked => Some(format!("{refunded} refunded, but {asked} were requested")),
+        _ if refunded > requested => {
+            Some(format!("{refunded} refunded, but {requested} were requested"))
+        }
         _ if expires_at <= event.now => {
             Some(format!("refunded after the charge had expired at {}", expires_at.as_millis()))
         }

@@ -9,7 +9,7 @@ use super::*;
 pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     let mut charges: Vec<_> = window.charges.iter().collect();
     charges.sort_by_key(|event| event.used());
-    let told: Vec<_> = charges
+    let sums: Vec<_> = charges
         .iter()
         .scan(0, |sum: &mut Units, charge| {
             *sum += charge.counted();
@@ -21,7 +21,7 @@ pub(super) fn check(case: &mut Case<'_, '_>, window: &Window<'_>) {
     for event in window.certain_events() {
         let used = event.start();
         let below = charges.partition_point(|charge| charge.used() <= used);
-        let gap = used - below.checked_sub(1).map_or(0, |last| told[last]);
+        let gap = used - below.checked_sub(1).map_or(0, |last| sums[last]);
         let filled = may_fill.before(event.answered);
         if gap > filled {
             let what = format!(

@@ -17,7 +17,7 @@ pub(super) fn check(
             case.violates(Rule::Reset, what, &[event]);
         }
     }
-    check_apart(case, limit, windows);
+    check_separation(case, limit, windows);
     if !windows.iter().any(Window::has_refunds) {
         check_remembered(case, epoch, windows);
     }
@@ -52,14 +52,14 @@ fn is_scheduled_end(limit: &FixedWindow, time: Timestamp) -> bool {
 }
 
 /// Checks that no window opens before the previous window has ended.
-fn check_apart(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
-    let told =
+fn check_separation(case: &mut Case<'_, '_>, limit: &FixedWindow, windows: &[Window<'_>]) {
+    let resets =
         windows.iter().filter_map(|window| Some((window.resets_at, window.first_reported()?)));
-    let told: Vec<_> = told.collect();
-    for pair in told.windows(2) {
+    let resets: Vec<_> = resets.collect();
+    for pair in resets.windows(2) {
         let ((earlier, one), (later, other)) = (pair[0], pair[1]);
-        let both_told = one.answered.max(other.answered);
-        let forgotten = case.clocks.latest_before(both_told) >= earlier || case.is_cut(one);
+        let both_answered = one.answered.max(other.answered);
+        let forgotten = case.clocks.latest_before(both_answered) >= earlier || case.is_cut(one);
         if later < earlier.after(limit.shortest_window()) && !forgotten {
             let (earlier, later) = (earlier.as_millis(), later.as_millis());
             let what =

@@ -15,7 +15,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
     let mut reservations = BTreeMap::<ChargeId, Reservation<'_, '_>>::new();
     for event in &case.account.events {
-        match (event.operation, event.told) {
+        match (event.operation, event.answer) {
             (Operation::Reserve { id, .. }, _) => {
                 reservations.entry(id).or_default().held += event.may_be_admitted();
             }

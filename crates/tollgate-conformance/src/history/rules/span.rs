@@ -12,25 +12,25 @@ use super::*;
 /// a millisecond or a bucket. The position of a charge contains the period of the charge.
 pub(super) fn check(case: &mut Case<'_, '_>, span: u64) {
     for epoch in &case.account.epochs {
-        let mut places = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
+        let mut periods = BTreeMap::<u64, PeriodUsage<'_, '_>>::new();
         for event in epoch.iter().filter(|event| event.admitted() > 0) {
             let Some(reading) = event.reading() else { continue };
             let expires_at = refundable_until(event.limit, reading.position);
             // If state had ended by the fastest clock, a caller with another clock may have started
             // the state again.
             if case.clocks.latest_before(event.answered) < expires_at {
-                let place = places.entry(reading.position.0).or_default();
-                place.units += event.admitted();
-                place.last = Some(event);
+                let period = periods.entry(reading.position.0).or_default();
+                period.units += event.admitted();
+                period.last = Some(event);
             }
         }
         for (position, units) in refunded(case) {
-            if let Some(place) = places.get_mut(&position.0) {
-                place.units -= units;
+            if let Some(period) = periods.get_mut(&position.0) {
+                period.units -= units;
             }
         }
-        let places: Vec<_> = places.into_iter().collect();
-        check_places(case, &places, span);
+        let periods: Vec<_> = periods.into_iter().collect();
+        check_places(case, &periods, span);
     }
 }
 
@@ -57,18 +57,18 @@ struct PeriodUsage<'e, 'h> {
     last: Option<&'e Event<'h>>,
 }
 
-fn check_places(case: &mut Case<'_, '_>, places: &[(u64, PeriodUsage<'_, '_>)], span: u64) {
+fn check_places(case: &mut Case<'_, '_>, periods: &[(u64, PeriodUsage<'_, '_>)], span: u64) {
     let (mut sum, mut first) = (0, 0);
-    for (number, place) in places {
-        sum += place.units.max(0);
-        while places[first].0.saturating_add(span) <= *number {
-            sum -= places[first].1.units.max(0);
+    for (number, period) in periods {
+        sum += period.units.max(0);
+        while periods[first].0.saturating_add(span) <= *number {
+            sum -= periods[first].1.units.max(0);
             first += 1;
         }
         if sum > case.most() {
-            let (from, most) = (places[first].0, case.most());
+            let (from, most) = (periods[first].0, case.most());
             let what = format!("{sum} admitted in {from} to {number}, of {most}");
-            case.violates(Rule::Quota, what, place.last.as_slice());
+            case.violates(Rule::Quota, what, period.last.as_slice());
             return;
         }
     }

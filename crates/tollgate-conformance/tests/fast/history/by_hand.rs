@@ -119,9 +119,9 @@ fn a_loss_ends_every_window_early_and_nothing_else_does() {
 #[test]
 fn a_stand_in_admits_up_to_its_bound() {
     let by_fallback = |issued, cost| {
-        let told = Readings::one(Reading { found: StoredState::Missing, ..reading(cost) });
-        let told = told.with_source(DecisionSource::Fallback(StoreError::TimedOut));
-        call(issued, issued + 1, cost, Outcome::Answered(told))
+        let readings = Readings::one(Reading { found: StoredState::Missing, ..reading(cost) });
+        let readings = readings.with_source(DecisionSource::Fallback(StoreError::TimedOut));
+        call(issued, issued + 1, cost, Outcome::Answered(readings))
     };
     let calls = [by_fallback(0, 2), by_fallback(2, 3), admitted(4, 5, 10, 10)];
     let fallback = |fallback| check(&calls, Allowance { fallback, ..Allowance::default() });
@@ -133,9 +133,9 @@ fn a_stand_in_admits_up_to_its_bound() {
 #[test]
 fn what_stood_in_fills_a_gap_only_where_the_store_may_have_heard_it() {
     let filled_by = |error| {
-        let told = Readings::one(Reading { found: StoredState::Missing, ..reading(3) });
-        let told = told.with_source(DecisionSource::Fallback(error));
-        let by_fallback = call(2, 3, 3, Outcome::Answered(told));
+        let readings = Readings::one(Reading { found: StoredState::Missing, ..reading(3) });
+        let readings = readings.with_source(DecisionSource::Fallback(error));
+        let by_fallback = call(2, 3, 3, Outcome::Answered(readings));
         let calls = [admitted(0, 1, 1, 1), by_fallback, admitted(4, 5, 1, 5)];
         check(&calls, Allowance { fallback: 3, ..Allowance::default() })
     };
@@ -174,8 +174,8 @@ fn units_that_are_held_for_a_while_are_seen_up_to_their_bound() {
     full.charges[0].subject = other();
     let refused_elsewhere = |answered| {
         let refusal = Reading { admission: Admission::At(RESET), ..reading(QUOTA) };
-        let told = Outcome::Answered([reading(2), refusal].into_iter().collect());
-        let mut call = call(2, answered, 3, told);
+        let readings = Outcome::Answered([reading(2), refusal].into_iter().collect());
+        let mut call = call(2, answered, 3, readings);
         call.charges.push(RecordedCharge { subject: other(), ..call.charges[0].clone() });
         call
     };
@@ -218,14 +218,14 @@ fn what_was_opened_in_a_cut_may_be_gone_and_nothing_before() {
     let later = Timestamp::from_millis(RESET.as_millis() + 100);
     let anew = Reading { full_reset_at: later, found: StoredState::Missing, ..reading(1) };
     let calls = [admitted(4, 5, 2, 2), call(8, 9, 1, Outcome::Answered(Readings::one(anew)))];
-    let judged = |from, until| {
+    let checked = |from, until| {
         let cuts = vec![Loss { from, until }];
         let history = History { calls: calls.to_vec(), cuts, ..History::default() };
         let report = history.check(Allowance { lost: 2, ..Allowance::default() });
         report.violations.iter().map(|violation| violation.rule).collect::<Vec<_>>()
     };
-    assert_eq!(judged(3, 7), []);
-    assert_eq!(judged(6, 7), [Rule::Reset, Rule::Reset]);
+    assert_eq!(checked(3, 7), []);
+    assert_eq!(checked(6, 7), [Rule::Reset, Rule::Reset]);
 }
 
 /// A promoted replica opened a window again. After that, a node sent the lost window to the
@@ -238,26 +238,28 @@ fn a_window_that_was_lost_in_a_cut_and_reported_again_counts_what_the_one_betwee
         position: ChargePosition(later.as_millis()),
         ..reading(used)
     };
-    let told =
+    let readings =
         |issued, reading| call(issued, issued + 1, 1, Outcome::Answered(Readings::one(reading)));
     let lost = [admitted(4, 5, 1, 1)];
-    let between = [told(8, Reading { found: StoredState::Missing, ..anew(1) }), told(10, anew(2))];
-    let judged = |used, cuts| {
+    let between =
+        [readings(8, Reading { found: StoredState::Missing, ..anew(1) }), readings(10, anew(2))];
+    let checked = |used, cuts| {
         let calls = [&lost[..], &between[..], &[admitted(12, 13, 1, used)]].concat();
         let history = History { calls, cuts, ..History::default() };
         let report = history.check(Allowance { lost: 2, ..Allowance::default() });
         report.violations.iter().map(|violation| violation.rule).collect::<Vec<_>>()
     };
     let cut = || vec![Loss { from: 3, until: 7 }];
-    assert_eq!(judged(3, cut()), []);
-    assert_eq!(judged(5, cut()), [Rule::Refusal], "more than both counted");
-    assert!(judged(3, Vec::new()).contains(&Rule::Refusal), "nothing was lost");
+    assert_eq!(checked(3, cut()), []);
+    assert_eq!(checked(5, cut()), [Rule::Refusal], "more than both counted");
+    assert!(checked(3, Vec::new()).contains(&Rule::Refusal), "nothing was lost");
 }
 
 /// Returns a settlement of the reservation `id` with the given reading.
 fn settled(issued: Moment, id: u128, cost: u64, reading: Reading) -> Call {
-    let told = Outcome::Answered(Readings::one(Reading { admission: Admission::Now, ..reading }));
-    let mut call = call(issued, issued + 1, 0, told);
+    let readings =
+        Outcome::Answered(Readings::one(Reading { admission: Admission::Now, ..reading }));
+    let mut call = call(issued, issued + 1, 0, readings);
     call.charges[0].operation = Operation::Settle {
         id: ChargeId(id),
         position: reading.position,

@@ -45,8 +45,8 @@ impl Store for Lossy {
         if draw % 10 == 0 {
             return Err(StoreError::TimedOut);
         }
-        let told = self.0.apply(now, charges).await;
-        if draw % 10 == 1 { Err(StoreError::TimedOut) } else { told }
+        let answers = self.0.apply(now, charges).await;
+        if draw % 10 == 1 { Err(StoreError::TimedOut) } else { answers }
     }
 }
 
@@ -73,21 +73,24 @@ fn is_peek(charge: &Charge<'_>) -> bool {
 
 /// Returns the answer of a correct store. If the fault occurs in this call, `change` modifies every
 /// reading.
-fn told(
+fn answers(
     cells: &Cells,
     now: Timestamp,
     charges: &[Charge<'_>],
     change: impl Fn(&Charge<'_>, &mut Reading),
 ) -> Answer {
-    let mut told = sound(cells, now, charges)?;
+    let mut answers = sound(cells, now, charges)?;
     if strikes(now, charges) {
-        charges.iter().zip(told.iter_mut()).for_each(|(charge, reading)| change(charge, reading));
+        charges
+            .iter()
+            .zip(answers.iter_mut())
+            .for_each(|(charge, reading)| change(charge, reading));
     }
-    Ok(told)
+    Ok(answers)
 }
 
 pub(crate) fn admits_one_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| {
+    answers(cells, now, charges, |charge, reading| {
         if is_take(charge) {
             (reading.admission, reading.fits_again) = (Admission::Now, Admission::Now);
         }
@@ -95,48 +98,48 @@ pub(crate) fn admits_one_more(cells: &Cells, now: Timestamp, charges: &[Charge<'
 }
 
 pub(crate) fn wobbles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |_, reading| {
+    answers(cells, now, charges, |_, reading| {
         reading.full_reset_at = reading.full_reset_at.after(Millis::new(1));
     })
 }
 
 pub(crate) fn loses_updates(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let told = sound(cells, now, charges)?;
-    if strikes(now, charges) && told.all_admitted() {
-        give_back(cells, now, charges, &told);
+    let answers = sound(cells, now, charges)?;
+    if strikes(now, charges) && answers.all_admitted() {
+        give_back(cells, now, charges, &answers);
     }
-    Ok(told)
+    Ok(answers)
 }
 
-fn give_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>], told: &Readings) {
-    for (charge, reading) in charges.iter().zip(told.iter()) {
+fn give_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>], answers: &Readings) {
+    for (charge, reading) in charges.iter().zip(answers.iter()) {
         if let Operation::Charge { cost, id } = charge.operation {
             let (position, deduplication) = (reading.position, Deduplication::Unneeded);
-            let ask = Operation::Refund { cost, position, id, deduplication };
-            sound(cells, now, &[Charge { operation: ask, ..*charge }]).unwrap();
+            let operation = Operation::Refund { cost, position, id, deduplication };
+            sound(cells, now, &[Charge { operation, ..*charge }]).unwrap();
         }
     }
 }
 
 pub(crate) fn charges_refusals(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let told = sound(cells, now, charges)?;
-    if !told.all_admitted() {
+    let answers = sound(cells, now, charges)?;
+    if !answers.all_admitted() {
         for (charge, _) in
-            charges.iter().zip(&*told).filter(|(_, told)| told.admission == Admission::Now)
+            charges.iter().zip(&*answers).filter(|(_, answers)| answers.admission == Admission::Now)
         {
             sound(cells, now, &[*charge]).unwrap();
         }
     }
-    Ok(told)
+    Ok(answers)
 }
 
 /// Returns the same charges with other operations.
-fn asked<'a>(charges: &[Charge<'a>], ask: impl Fn(Operation) -> Operation) -> Vec<Charge<'a>> {
-    charges.iter().map(|charge| Charge { operation: ask(charge.operation), ..*charge }).collect()
+fn mapped<'a>(charges: &[Charge<'a>], map: impl Fn(Operation) -> Operation) -> Vec<Charge<'a>> {
+    charges.iter().map(|charge| Charge { operation: map(charge.operation), ..*charge }).collect()
 }
 
 pub(crate) fn refunds_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let unguarded = asked(charges, |ask| match ask {
+    let unguarded = mapped(charges, |operation| match operation {
         Operation::Refund { cost, position, id, .. } => {
             Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
         }
@@ -161,7 +164,7 @@ pub(crate) fn refunds_later(cells: &Cells, now: Timestamp, charges: &[Charge<'_>
 }
 
 pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let more = asked(charges, |ask| match ask {
+    let more = mapped(charges, |operation| match operation {
         Operation::Refund { cost, position, id, deduplication } => {
             Operation::Refund { cost: cost.plus(Cost::ONE), position, id, deduplication }
         }
@@ -172,15 +175,15 @@ pub(crate) fn gives_back_more(cells: &Cells, now: Timestamp, charges: &[Charge<'
 
 /// Reports the requested refund, and refunds twice as much.
 pub(crate) fn hides_refunds(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let told = refunds_twice(cells, now, charges);
+    let answers = refunds_twice(cells, now, charges);
     if charges.iter().any(|charge| matches!(charge.operation, Operation::Refund { .. })) {
         refunds_twice(cells, now, charges)?;
     }
-    told
+    answers
 }
 
 pub(crate) fn refuses_with_room(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |_, reading| {
+    answers(cells, now, charges, |_, reading| {
         if reading.admission != Admission::Now {
             reading.used = 0;
         }
@@ -188,11 +191,11 @@ pub(crate) fn refuses_with_room(cells: &Cells, now: Timestamp, charges: &[Charge
 }
 
 pub(crate) fn passes_the_quota(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| reading.used = charge.limit.capacity() + 1)
+    answers(cells, now, charges, |charge, reading| reading.used = charge.limit.capacity() + 1)
 }
 
 pub(crate) fn looks_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| {
+    answers(cells, now, charges, |charge, reading| {
         if is_peek(charge) {
             reading.used = reading.used.saturating_sub(charge.limit.capacity() / 2);
         }
@@ -200,7 +203,7 @@ pub(crate) fn looks_back(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) 
 }
 
 pub(crate) fn sees_half(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| {
+    answers(cells, now, charges, |charge, reading| {
         if is_peek(charge) {
             reading.used = reading.used.saturating_sub(1);
         }
@@ -208,7 +211,7 @@ pub(crate) fn sees_half(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -
 }
 
 pub(crate) fn finds_nothing(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| {
+    answers(cells, now, charges, |charge, reading| {
         if is_peek(charge) {
             (reading.used, reading.found) = (0, StoredState::Missing);
         }
@@ -228,7 +231,7 @@ pub(crate) fn restarts_early(cells: &Cells, now: Timestamp, charges: &[Charge<'_
 }
 
 pub(crate) fn ends_late(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |charge, reading| {
+    answers(cells, now, charges, |charge, reading| {
         let late = charge.limit.window().get() * 2 + charge.limit.skew_max().get();
         reading.full_reset_at = now.after(Millis::new(late));
     })
@@ -239,16 +242,16 @@ pub(crate) fn charges_errors_twice(
     now: Timestamp,
     charges: &[Charge<'_>],
 ) -> Answer {
-    let told = sound(cells, now, charges);
+    let answers = sound(cells, now, charges);
     if strikes(now, charges) && charges.iter().any(is_take) {
         sound(cells, now, charges)?;
         return Err(StoreError::TimedOut);
     }
-    told
+    answers
 }
 
 pub(crate) fn promises_the_past(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    told(cells, now, charges, |_, reading| {
+    answers(cells, now, charges, |_, reading| {
         if reading.admission != Admission::Now {
             reading.admission = Admission::At(now);
         }
@@ -273,14 +276,14 @@ pub(crate) fn remembers_to_admit(cells: &Cells, now: Timestamp, charges: &[Charg
 pub(crate) fn is_lax(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
     let limits: Vec<_> = charges.iter().map(|charge| doubled(charge.limit)).collect();
     let lax = charges.iter().zip(&limits).map(|(charge, limit)| Charge { limit, ..*charge });
-    let mut told = sound(cells, now, &lax.collect::<Vec<_>>())?;
-    for (reading, charge) in told.iter_mut().zip(charges) {
+    let mut answers = sound(cells, now, &lax.collect::<Vec<_>>())?;
+    for (reading, charge) in answers.iter_mut().zip(charges) {
         reading.used = match charge.operation {
             Operation::Charge { cost, .. } if reading.admission == Admission::Now => cost.get(),
             _ => charge.limit.capacity(),
         };
     }
-    Ok(told)
+    Ok(answers)
 }
 
 fn doubled(limit: &Limit) -> Limit {

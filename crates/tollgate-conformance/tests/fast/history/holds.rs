@@ -9,7 +9,7 @@ use tollgate_core::{
 };
 
 use super::faults::{Answer, Broken, Fault, Lossy, sound};
-use super::{at_once, judged};
+use super::{at_once, check_history};
 
 const SEEDS: u64 = 5;
 /// The number of calls, enough for many reservations of one caller to expire.
@@ -17,7 +17,7 @@ const CALLS: u64 = 4_000;
 
 fn judge<S: Store>(workload: &ReservingWorkload, store: S) {
     println!("seed {}", workload.seed);
-    judged(store, async |store, caller| workload.call(store, caller).await);
+    check_history(store, async |store, caller| workload.call(store, caller).await);
 }
 
 #[test]
@@ -100,48 +100,48 @@ fn by_terms(
 }
 
 fn keeps(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let told = sound(cells, now, charges)?;
+    let readings = sound(cells, now, charges)?;
     let charge = only(charges);
-    if matches!(charge.operation, Operation::Settle { .. }) && told[0].refunded > 0 {
+    if matches!(charge.operation, Operation::Settle { .. }) && readings[0].refunded > 0 {
         let operation =
-            Operation::Charge { cost: Cost::up_to(told[0].refunded), id: ChargeId(u128::MAX) };
+            Operation::Charge { cost: Cost::up_to(readings[0].refunded), id: ChargeId(u128::MAX) };
         sound(cells, now, &[Charge { operation, ..*charge }])?;
     }
-    Ok(told)
+    Ok(readings)
 }
 
 fn gives_in_secret(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let mut told = sound(cells, now, charges)?;
-    told[0].refunded = 0;
-    Ok(told)
+    let mut readings = sound(cells, now, charges)?;
+    readings[0].refunded = 0;
+    Ok(readings)
 }
 
 fn takes_in_secret(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let mut told = sound(cells, now, charges)?;
-    told[0].added = 0;
-    Ok(told)
+    let mut readings = sound(cells, now, charges)?;
+    readings[0].added = 0;
+    Ok(readings)
 }
 
 fn boasts(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let mut told = sound(cells, now, charges)?;
-    if told[0].added > 0 {
-        told[0].added += 5;
+    let mut readings = sound(cells, now, charges)?;
+    if readings[0].added > 0 {
+        readings[0].added += 5;
     }
-    Ok(told)
+    Ok(readings)
 }
 
 fn doubles(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let mut told = sound(cells, now, charges)?;
-    told[0].refunded *= 2;
-    Ok(told)
+    let mut readings = sound(cells, now, charges)?;
+    readings[0].refunded *= 2;
+    Ok(readings)
 }
 
 fn settles_twice(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {
-    let mut told = sound(cells, now, charges)?;
+    let mut readings = sound(cells, now, charges)?;
     if matches!(only(charges).operation, Operation::Settle { .. }) {
-        told[0].admission = Admission::Now;
+        readings[0].admission = Admission::Now;
     }
-    Ok(told)
+    Ok(readings)
 }
 
 fn overdraws(cells: &Cells, now: Timestamp, charges: &[Charge<'_>]) -> Answer {

@@ -11,33 +11,33 @@ use super::by_hand::{QUOTA, RESET, admitted, call, reading};
 
 /// Returns the report on `calls` on a leased limit. Nodes may have `leased` units that they have
 /// leased and not used.
-fn judged(calls: &[Call], leased: u64) -> Report {
+fn check_history(calls: &[Call], leased: u64) -> Report {
     let mut calls = calls.to_vec();
-    for asked in calls.iter_mut().flat_map(|call| &mut call.charges) {
-        asked.limit = asked.limit.clone().with_mode(LimitMode::Leased).unwrap();
+    for charge in calls.iter_mut().flat_map(|call| &mut call.charges) {
+        charge.limit = charge.limit.clone().with_mode(LimitMode::Leased).unwrap();
     }
     let history = History { calls, ..History::default() };
     history.check(Allowance { leased, ..Allowance::default() })
 }
 
 fn broken_rules(calls: &[Call], leased: u64) -> Vec<Rule> {
-    judged(calls, leased).violations.iter().map(|violation| violation.rule).collect()
+    check_history(calls, leased).violations.iter().map(|violation| violation.rule).collect()
 }
 
 /// Returns a refusal of `cost` with `used` units used.
 fn refused(issued: u64, cost: u64, used: u64) -> Call {
-    let told = Reading {
+    let reading = Reading {
         admission: Admission::At(RESET),
         fits_again: Admission::At(RESET),
         ..reading(used)
     };
-    call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)))
+    call(issued, issued + 1, cost, Outcome::Answered(Readings::one(reading)))
 }
 
 /// Returns a refund of `cost` of charge number `of`, with `used` units used after it.
 fn refunded(issued: u64, of: u64, cost: u64, used: u64) -> Call {
-    let told = Reading { refunded: cost, ..reading(used) };
-    let mut call = call(issued, issued + 1, cost, Outcome::Answered(Readings::one(told)));
+    let reading = Reading { refunded: cost, ..reading(used) };
+    let mut call = call(issued, issued + 1, cost, Outcome::Answered(Readings::one(reading)));
     let (position, deduplication) = (ChargePosition(RESET.as_millis()), Deduplication::ById);
     let (cost, id) = (Cost::new(cost).unwrap(), ChargeId(of.into()));
     call.charges[0].operation = Operation::Refund { cost, position, id, deduplication };

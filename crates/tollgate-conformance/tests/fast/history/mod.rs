@@ -18,7 +18,7 @@ const CALLERS: u64 = 8;
 
 /// Returns the report on a correct `store`. Several callers execute `call` concurrently, and `call`
 /// receives the number of its caller.
-fn judged<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> Report {
+fn check_history<S: Store>(store: S, call: impl AsyncFn(&Recorded<S>, u64) + Sync) -> Report {
     let store = Recorded::new(store);
     thread::scope(|scope| {
         for caller in 0..CALLERS {

@@ -5,11 +5,11 @@ use tollgate_conformance::history::{Allowance, Recorded, Recorder, Refunds, Work
 use tollgate_core::Store;
 
 use super::faults::Lossy;
-use super::{CALLERS, at_once, judged};
+use super::{CALLERS, at_once, check_history};
 
 fn judge<S: Store>(workload: &Workload, store: S) {
     println!("seed {}, {:?}", workload.seed, workload.refunds);
-    let report = judged(store, async |store, caller| workload.call(store, caller).await);
+    let report = check_history(store, async |store, caller| workload.call(store, caller).await);
     assert_eq!(report.calls, CALLERS * workload.calls);
 }
 

@@ -210,11 +210,11 @@ impl DescriptorLevel {
     /// Returns whether this level and the levels below it are valid. `depth` is the depth of this
     /// level. The levels are valid if all indices of limits are below `limits`, and if no node is
     /// deeper than [`MAX_DEPTH`].
-    pub(in crate::policy) fn is_whole(&self, limits: usize, depth: usize) -> bool {
+    pub(in crate::policy) fn is_complete(&self, limits: usize, depth: usize) -> bool {
         let node_is_whole = |node: &Node| {
             let limit = node.rule.as_ref().map(|rule| rule.allowance);
             let is_known = !matches!(limit, Some(Allowance::Limit(index)) if index >= limits);
-            is_known && depth < MAX_DEPTH && node.children.is_whole(limits, depth + 1)
+            is_known && depth < MAX_DEPTH && node.children.is_complete(limits, depth + 1)
         };
         self.nodes.iter().all(node_is_whole)
     }

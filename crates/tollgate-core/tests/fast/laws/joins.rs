@@ -22,9 +22,9 @@ proptest! {
         let (limit, now) = (world.limit.clone(), world.now);
         for (one, other) in [(&earlier, &world.cell), (&world.cell, &earlier)] {
             let joined = joined(one, other, &limit, now);
-            prop_assert_eq!(told(&joined, &limit, now), told(&world.cell, &limit, now));
+            prop_assert_eq!(reading_at(&joined, &limit, now), reading_at(&world.cell, &limit, now));
             let again = self::joined(&joined, other, &limit, now);
-            prop_assert_eq!(told(&again, &limit, now), told(&joined, &limit, now));
+            prop_assert_eq!(reading_at(&again, &limit, now), reading_at(&joined, &limit, now));
         }
     }
 
@@ -41,10 +41,10 @@ proptest! {
         other.iter().for_each(|act| { right.act(act); });
         let (limit, now) = (&left.limit, left.now.max(right.now));
         let joined = joined(&left.cell, &right.cell, limit, now);
-        let reading = told(&joined, limit, now);
+        let reading = reading_at(&joined, limit, now);
         let back = self::joined(&right.cell, &left.cell, limit, now);
-        prop_assert_eq!(told(&back, limit, now), reading);
-        let most = told(&left.cell, limit, now).used.max(told(&right.cell, limit, now).used);
+        prop_assert_eq!(reading_at(&back, limit, now), reading);
+        let most = reading_at(&left.cell, limit, now).used.max(reading_at(&right.cell, limit, now).used);
         prop_assert!(reading.used >= most, "{reading:?} of {left:?} and {right:?}");
     }
 }
@@ -61,7 +61,7 @@ fn joined(one: &Option<Cell>, other: &Option<Cell>, limit: &Limit, now: u64) -> 
     }
 }
 
-fn told(cell: &Option<Cell>, limit: &Limit, now: u64) -> Reading {
+fn reading_at(cell: &Option<Cell>, limit: &Limit, now: u64) -> Reading {
     let cost = tollgate_core::Cost::ONE;
     assess(cell.as_ref(), limit, cost, Timestamp::from_millis(now))
 }

@@ -27,20 +27,20 @@ proptest! {
         if seen.admission != Admission::Now {
             return Ok(());
         }
-        let told = LimitStatus::new(Arc::clone(&limit), cost, &seen).charged(now);
+        let status = LimitStatus::new(Arc::clone(&limit), cost, &seen).charged(now);
 
         let take = Operation::Charge { cost, id: ChargeId(u128::MAX) };
         let (taken, _) = decide(cell, &limit, take, now);
         let real = LimitStatus::new(Arc::clone(&limit), cost, &taken);
-        prop_assert!(told.resets_at >= real.resets_at, "{told:?} {real:?}");
+        prop_assert!(status.resets_at >= real.resets_at, "{status:?} {real:?}");
         if !matches!(algorithm, Algorithm::TokenBucket(_) | Algorithm::TwoBucket(_)) {
-            prop_assert_eq!((told.used, told.remaining), (real.used, real.remaining));
+            prop_assert_eq!((status.used, status.remaining), (real.used, real.remaining));
         }
         // Fractions of a unit are rounded up, so the used units can differ by one.
-        prop_assert!(told.used.abs_diff(real.used) <= 1);
+        prop_assert!(status.used.abs_diff(real.used) <= 1);
         let was_given_back = seen.used == 0 && seen.found == StoredState::Present;
         if matches!(algorithm, Algorithm::FixedWindow(_)) && !was_given_back {
-            prop_assert_eq!(told, real);
+            prop_assert_eq!(status, real);
         }
     }
 }

@@ -66,7 +66,7 @@ struct Held {
     now: u64,
     /// The id, the position and the units of each reservation.
     reserved: Vec<(ChargeId, ChargePosition, u64)>,
-    asked: u128,
+    operations: u128,
 }
 
 impl Held {
@@ -77,31 +77,32 @@ impl Held {
             .clone()
             .with_reservation_terms(terms)
             .or_else(|_| limit.with_reservation_terms(solvent));
-        Self { limit: held.unwrap(), cell: None, now: START, reserved: Vec::new(), asked: 0 }
+        Self { limit: held.unwrap(), cell: None, now: START, reserved: Vec::new(), operations: 0 }
     }
 
     fn at(&self, after: u64) -> Timestamp {
         Timestamp::from_millis(self.now + after)
     }
 
-    fn ask(&mut self, operation: Operation) -> Reading {
+    fn apply(&mut self, operation: Operation) -> Reading {
         let (reading, cell) = decide(self.cell.take(), &self.limit, operation, self.at(0));
         self.cell = cell;
         reading
     }
 
     fn act(&mut self, act: &Act) -> Option<Reading> {
-        self.asked += 1;
-        let id = ChargeId(self.asked);
+        self.operations += 1;
+        let id = ChargeId(self.operations);
         match *act {
             Act::Take { after, units } => {
                 self.now += after;
-                Some(self.ask(Operation::Charge { cost: Cost::up_to(units), id }))
+                Some(self.apply(Operation::Charge { cost: Cost::up_to(units), id }))
             }
             Act::Reserve { after, units, millis } => {
                 self.now += after;
                 let until = self.at(millis);
-                let reading = self.ask(Operation::Reserve { cost: Cost::up_to(units), id, until });
+                let reading =
+                    self.apply(Operation::Reserve { cost: Cost::up_to(units), id, until });
                 if reading.admission == Admission::Now {
                     self.reserved.push((id, reading.position, units));
                 }
@@ -110,13 +111,13 @@ impl Held {
             Act::Settle { after, of, units } => {
                 self.now += after;
                 let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
-                Some(self.ask(Operation::Settle { id, position, cost: Cost::up_to(units) }))
+                Some(self.apply(Operation::Settle { id, position, cost: Cost::up_to(units) }))
             }
             Act::Extend { after, of, millis } => {
                 self.now += after;
                 let (id, position, _) = *self.reserved.iter().rev().nth(of)?;
                 let until = self.at(millis);
-                Some(self.ask(Operation::Extend { id, position, until }))
+                Some(self.apply(Operation::Extend { id, position, until }))
             }
         }
     }
@@ -137,8 +138,8 @@ proptest! {
     ) {
         let mut world = Held::new(algorithm, terms);
         for act in &acts {
-            let told = world.act(act);
-            let (Act::Settle { of, units, .. }, Some(reading)) = (act, told) else { continue };
+            let reading = world.act(act);
+            let (Act::Settle { of, units, .. }, Some(reading)) = (act, reading) else { continue };
             let (_, _, held) = *world.reserved.iter().rev().nth(*of).unwrap();
             prop_assert!(reading.refunded <= held.saturating_sub(*units));
             prop_assert!(reading.added <= units.saturating_sub(held));
@@ -175,13 +176,13 @@ proptest! {
         released.now = end;
         released.act(&Act::Settle { after: 0, of: 0, units: 0 });
         for cost in [1, units, over.limit.capacity()].map(Cost::up_to) {
-            let told = |world: &Held| {
+            let reading = |world: &Held| {
                 let at = Timestamp::from_millis(end + later);
                 assess(world.cell.as_ref(), &world.limit, cost, at)
             };
-            let (by_itself, asked) = (told(&over), told(&released));
-            prop_assert_eq!((by_itself.admission, by_itself.used), (asked.admission, asked.used));
-            prop_assert_eq!((by_itself.reserved, asked.reserved), (0, 0));
+            let (by_itself, operations) = (reading(&over), reading(&released));
+            prop_assert_eq!((by_itself.admission, by_itself.used), (operations.admission, operations.used));
+            prop_assert_eq!((by_itself.reserved, operations.reserved), (0, 0));
         }
     }
 
@@ -255,7 +256,7 @@ proptest! {
         before.iter().for_each(|act| { common.act(act); });
         let (mut left, mut right) = (common.clone(), common);
         one.iter().for_each(|act| { left.act(act); });
-        right.asked += 1_000;
+        right.operations += 1_000;
         other.iter().for_each(|act| { right.act(act); });
         let (limit, now) = (left.limit.clone(), left.now.max(right.now));
         left.now = now;
@@ -264,12 +265,12 @@ proptest! {
             Some(other) => join(one.cell.clone(), other, &limit, Timestamp::from_millis(now)),
             None => one.cell.clone(),
         };
-        let told = |cell: Option<Cell>| {
+        let reading = |cell: Option<Cell>| {
             let reading = assess(cell.as_ref(), &limit, Cost::PEEK, Timestamp::from_millis(now));
             (reading.used, reading.reserved, reading.admission)
         };
-        let joined = told(both(&left, &right));
-        prop_assert_eq!(told(both(&right, &left)), joined, "in either order");
+        let joined = reading(both(&left, &right));
+        prop_assert_eq!(reading(both(&right, &left)), joined, "in either order");
         prop_assert!(joined.0 >= left.peek(0).used.max(right.peek(0).used));
     }
 }

@@ -121,13 +121,13 @@ pub(crate) struct World {
     pub(crate) cell: Option<Cell>,
     pub(crate) now: u64,
     pub(crate) admitted: Vec<Admitted>,
-    asked: u128,
+    operations: u128,
 }
 
 impl World {
     pub(crate) fn new(algorithm: Algorithm) -> Self {
         let limit = Limit::new("law", algorithm).unwrap();
-        Self { limit, cell: None, now: START, admitted: Vec::new(), asked: 0 }
+        Self { limit, cell: None, now: START, admitted: Vec::new(), operations: 0 }
     }
 
     pub(crate) fn counting_refusals(mut self) -> Self {
@@ -150,10 +150,10 @@ impl World {
     }
 
     pub(crate) fn take(&mut self, cost: u64) -> Reading {
-        self.asked += 1;
-        let (at, id) = (self.now, self.asked);
+        self.operations += 1;
+        let (at, id) = (self.now, self.operations);
         let reading =
-            self.ask(Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(id) });
+            self.apply(Operation::Charge { cost: Cost::new(cost).unwrap(), id: ChargeId(id) });
         if reading.admission == Admission::Now && cost > 0 {
             let position = reading.position;
             self.admitted.push(Admitted { at, cost, position, id, refunded: None });
@@ -167,7 +167,7 @@ impl World {
             return None;
         };
         let (cost, id) = (Cost::new(cost).unwrap(), ChargeId(id));
-        let reading = self.ask(Operation::Refund {
+        let reading = self.apply(Operation::Refund {
             cost,
             position,
             id,
@@ -190,7 +190,7 @@ impl World {
         assess(self.cell.as_ref(), &self.limit, cost, Timestamp::from_millis(at))
     }
 
-    fn ask(&mut self, operation: Operation) -> Reading {
+    fn apply(&mut self, operation: Operation) -> Reading {
         let (reading, cell) =
             decide(self.cell.take(), &self.limit, operation, Timestamp::from_millis(self.now));
         self.cell = cell;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use tollgate_core::policy::descriptors::Metadata;
 
-use crate::decode::{Anything, Decode, Spanned, Whole, quoted, unexpected};
+use crate::decode::{Anything, Decode, Integer, Spanned, quoted, unexpected};
 use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
@@ -92,7 +92,7 @@ impl<'n> Fields<'n> {
 
     pub(super) fn number(&mut self, key: &str, report: &mut Report<'_>) -> Option<Spanned<u32>> {
         let (key, node) = self.take(key)?;
-        let Whole(number) = Whole::decode(node, report)?;
+        let Integer(number) = Integer::decode(node, report)?;
         match u32::try_from(number) {
             Ok(value) => Some(Spanned { value, at: node.at, key }),
             Err(_) => {

@@ -54,12 +54,12 @@ pub(super) fn domains(
 
 /// Reports domains with the same name.
 fn check_names(raw: &[Spanned<DescriptorDomain>], report: &mut Report<'_>) {
-    let mut places: HashMap<&str, Span> = HashMap::new();
+    let mut first_spans: HashMap<&str, Span> = HashMap::new();
     for name in raw.iter().filter_map(|domain| domain.value.domain.given()) {
-        if let Some(first) = places.insert(&name.value.0, name.at) {
+        if let Some(first) = first_spans.insert(&name.value.0, name.at) {
             let message = format_args!("duplicate domain {}", quoted(&name.value.0));
-            let place = report.place(first, name.at);
-            report.error(name.at, message, format_args!("first {place}"));
+            let location = report.location(first, name.at);
+            report.error(name.at, message, format_args!("first {location}"));
         }
     }
 }

@@ -22,11 +22,11 @@ pub(super) fn uses(
     let OneOrMore(raw) = rule.limits.value()?;
     let mut uses: Vec<LimitRef> = Vec::with_capacity(raw.len());
     let mut metered = Vec::new();
-    let mut is_whole = true;
+    let mut is_complete = true;
     for given in raw {
         let LimitUse { limit, cost } = &given.value;
         let Some(index) = limits.index(&limit.value, limit.at, report) else {
-            is_whole = false;
+            is_complete = false;
             continue;
         };
         if uses.iter().any(|used| used.limit == index) {
@@ -37,7 +37,7 @@ pub(super) fn uses(
         let charged =
             counted[index].as_ref().and_then(|counted| charged(counted, limit, cost, report));
         let Some(ResolvedCost { cost, meter }) = charged else {
-            is_whole = false;
+            is_complete = false;
             continue;
         };
         uses.push(LimitRef { limit: index, cost });
@@ -50,7 +50,7 @@ pub(super) fn uses(
     if !metered.is_empty() {
         reject_upstream_condition(rule, report);
     }
-    is_whole.then_some((uses, metered))
+    is_complete.then_some((uses, metered))
 }
 
 /// Returns the cost of one request on a limit, or `None` after reporting a mistake.

@@ -1,6 +1,6 @@
 //! Converts the key `memory` to the bounds of the memory store.
 
-use crate::decode::{Spanned, Whole};
+use crate::decode::{Integer, Spanned};
 use crate::raw::Memory;
 use crate::report::Report;
 use crate::settings::MemoryBounds;
@@ -17,7 +17,7 @@ pub(super) fn bounds(raw: &Memory, report: &mut Report<'_>) -> Option<MemoryBoun
     Some(bounds)
 }
 
-fn at_least_one(given: &Spanned<Whole>, report: &mut Report<'_>) -> Option<u64> {
+fn at_least_one(given: &Spanned<Integer>, report: &mut Report<'_>) -> Option<u64> {
     if given.value.0 == 0 {
         report.plain_error(given.at, "must be at least 1");
         return None;

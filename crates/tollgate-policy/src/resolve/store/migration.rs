@@ -69,8 +69,8 @@ fn side(
     if memory.is_invalid() || redis.is_invalid() || memcached.is_invalid() {
         return None;
     }
-    let places = [key(memory), key(redis), key(memcached)];
-    if !is_one(given.at, &places, ONE_OF_TWO, report) {
+    let keys = [key(memory), key(redis), key(memcached)];
+    if !is_one(given.at, &keys, ONE_OF_TWO, report) {
         return None;
     }
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
@@ -120,8 +120,8 @@ fn keyspaces(redis: &RedisSettings) -> Vec<(String, u32)> {
                 keyspaces.extend(nodes.iter().filter_map(|url| keyspace(url)));
             }
             Topology::Sentinel { sentinels, service, .. } => {
-                let places = sentinels.iter().filter_map(|url| keyspace(url));
-                keyspaces.extend(places.map(|(place, _)| (format!("{place} {service}"), 0)));
+                let keys = sentinels.iter().filter_map(|url| keyspace(url));
+                keyspaces.extend(keys.map(|(place, _)| (format!("{place} {service}"), 0)));
             }
         }
     }
@@ -134,12 +134,12 @@ fn check_clocks(
     what_of_it: &str,
     report: &mut Report<'_>,
 ) {
-    let goes_by = |(_, _, side): &(&str, &Field<Side>, &Option<MigrationStoreSettings>)| match side
-    {
-        Some(MigrationStoreSettings::Redis(redis)) => redis.clock,
-        _ => DecisionClock::Application,
-    };
-    let [by_shards, by_nodes] = match sides.each_ref().map(goes_by) {
+    let decides_by =
+        |(_, _, side): &(&str, &Field<Side>, &Option<MigrationStoreSettings>)| match side {
+            Some(MigrationStoreSettings::Redis(redis)) => redis.clock,
+            _ => DecisionClock::Application,
+        };
+    let [by_shards, by_nodes] = match sides.each_ref().map(decides_by) {
         [DecisionClock::Store, DecisionClock::Application] => [&sides[0], &sides[1]],
         [DecisionClock::Application, DecisionClock::Store] => [&sides[1], &sides[0]],
         _ => return,

@@ -15,7 +15,7 @@ mod topology;
 use std::num::NonZeroU32;
 
 use super::names::NameTable;
-use crate::decode::{Field, Spanned, Whole};
+use crate::decode::{Field, Integer, Spanned};
 use crate::raw::{Memcached, Memory, PolicyFile, Redis, Store, Subject};
 use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, StoreSettings};
@@ -33,12 +33,12 @@ pub(super) fn store(
         Field::Value(given) => given,
     };
     let Store { memory, redis, memcached, rollout, shadow } = &given.value;
-    let places = [key(memory), key(redis), key(memcached), key(rollout), key(shadow)];
+    let keys = [key(memory), key(redis), key(memcached), key(rollout), key(shadow)];
     let is_invalid = [memory.is_invalid(), redis.is_invalid(), memcached.is_invalid()];
     if is_invalid.contains(&true) || rollout.is_invalid() || shadow.is_invalid() {
         return None;
     }
-    if !is_one(given.at, &places, ANY, report) {
+    if !is_one(given.at, &keys, ANY, report) {
         return None;
     }
     match (rollout, shadow) {
@@ -95,10 +95,10 @@ fn key<T>(field: &Field<T>) -> Option<Span> {
 }
 
 /// Returns whether exactly one of the keys that select a store is present. Reports a mistake if
-/// none or several are. `places` are the positions of the keys that are present, and `expected`
+/// none or several are. `keys` are the positions of the keys that are present, and `expected`
 /// names all of them.
-fn is_one(at: Span, places: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
-    let mut given: Vec<Span> = places.iter().flatten().copied().collect();
+fn is_one(at: Span, keys: &[Option<Span>], expected: &str, report: &mut Report<'_>) -> bool {
+    let mut given: Vec<Span> = keys.iter().flatten().copied().collect();
     given.sort_by_key(|key| (key.line, key.column));
     match given[..] {
         [_] => true,
@@ -125,12 +125,12 @@ fn without_secret(at: Span, report: &mut Report<'_>) {
 /// Returns the value of a key, which must be from 1 to `most`. Returns 1 if the key is absent, and
 /// `None` after reporting a mistake. `what` describes the number in messages.
 fn at_most(
-    field: &Field<Whole>,
+    field: &Field<Integer>,
     most: u32,
     what: &str,
     report: &mut Report<'_>,
 ) -> Option<NonZeroU32> {
-    let given: &Spanned<Whole> = match field {
+    let given: &Spanned<Integer> = match field {
         Field::Absent => return Some(NonZeroU32::MIN),
         Field::Invalid => return None,
         Field::Value(given) => given,

@@ -24,9 +24,10 @@ pub(super) fn map(
     let raw = &given.value;
     // A shard that stays is checked against the new map. If the new map has mistakes, no mistakes
     // of the previous map are reported.
-    let Some(ResolvedShards { shards, places }) = shards else { return Some(None) };
+    let Some(ResolvedShards { shards, named_servers }) = shards else { return Some(None) };
     let Some(listed) = listed(&raw.shards, report) else { return Some(None) };
-    let left: Vec<_> = listed.iter().map(|named| one(named, shards, places, report)).collect();
+    let left: Vec<_> =
+        listed.iter().map(|named| one(named, shards, named_servers, report)).collect();
     let Some(left) = left.into_iter().collect::<Option<Vec<_>>>() else { return Some(None) };
     let route_by = raw.route_by.value().map(|name| Box::from(&*name.0));
     let comes = redis.route_by.value().map(|name| Box::from(&*name.0));
@@ -48,16 +49,16 @@ pub(super) fn map(
 }
 
 /// Returns one shard of the previous map, or `None` after reporting a mistake. `shards` are the
-/// shards of the new map, and `places` collects the servers of removed shards.
+/// shards of the new map, and `named_servers` collects the servers of removed shards.
 fn one(
     named: &Named<Shard>,
     shards: &[ShardSettings],
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<ShardSettings> {
     let raw = named.value.as_ref()?;
     let Some(stays) = shards.iter().find(|shard| *shard.name == *named.name.value) else {
-        return shard(named, places, report);
+        return shard(named, named_servers, report);
     };
     let weight = weight(raw, report)?;
     if names_servers(raw)

@@ -31,7 +31,7 @@ pub(super) fn settings(
         .given()
         .map(|password| secret::source(password, "password", "TOLLGATE_REDIS_PASSWORD", report));
     let previous = previous::map(redis, &mut shards, report);
-    let servers = shards.as_ref().map(|shards| &shards.places.servers);
+    let servers = shards.as_ref().map(|shards| &shards.named_servers.servers);
     let tls = tls::files(&redis.tls, "server", servers, report);
     let sentinel = sentinel(redis, shards.as_ref(), report);
     Some(RedisSettings {
@@ -86,8 +86,12 @@ fn sentinel(
     let usual = "TOLLGATE_SENTINEL_PASSWORD";
     let password =
         raw.password.given().map(|password| secret::source(password, "password", usual, report));
-    let tls =
-        tls::files(&raw.tls, "sentinel", shards.map(|shards| &shards.places.sentinels), report);
+    let tls = tls::files(
+        &raw.tls,
+        "sentinel",
+        shards.map(|shards| &shards.named_servers.sentinels),
+        report,
+    );
     Some(SentinelAccess {
         user: raw.user.value().map(|user| Box::from(&*user.0)),
         password: optional(password)?,

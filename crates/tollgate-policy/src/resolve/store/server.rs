@@ -12,7 +12,7 @@ const DEFAULT_PORT: u16 = 6379;
 pub(super) struct ResolvedServer {
     /// The address of the server in a normal form. All URLs with the same host and port, or with
     /// the same path of a socket, have the same normal form.
-    pub(super) place: String,
+    pub(super) address: String,
     pub(super) way: ServerTransport,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn keyspace(url: &str) -> Option<(String, u32)> {
             .query_pairs()
             .find_map(|(name, value)| (name == "db").then(|| value.parse().ok())?),
     };
-    Some((server.place, number.unwrap_or_default()))
+    Some((server.address, number.unwrap_or_default()))
 }
 
 const SHAPE: &str = "expected redis://HOST:PORT, rediss://HOST:PORT with TLS, or unix:///PATH";
@@ -115,7 +115,7 @@ fn read(url: &Url) -> Result<ResolvedServer, String> {
         parameter(&name, &value, &[])?;
     }
     let port = url.port().unwrap_or(DEFAULT_PORT);
-    Ok(ResolvedServer { place: format!("{}:{port}", host.to_ascii_lowercase()), way })
+    Ok(ResolvedServer { address: format!("{}:{port}", host.to_ascii_lowercase()), way })
 }
 
 /// Parses the URL of a Unix domain socket.
@@ -128,7 +128,7 @@ fn socket(url: &Url) -> Result<ResolvedServer, String> {
     for (name, value) in url.query_pairs() {
         parameter(&name, &value, &["db", "user", "pass"])?;
     }
-    Ok(ResolvedServer { place: format!("unix://{}", path.display()), way: ServerTransport::Unix })
+    Ok(ResolvedServer { address: format!("unix://{}", path.display()), way: ServerTransport::Unix })
 }
 
 fn parameter(name: &str, value: &str, more: &[&str]) -> Result<(), String> {

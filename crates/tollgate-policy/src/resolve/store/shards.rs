@@ -20,7 +20,7 @@ const MAX_WEIGHT: u32 = 1 << 20;
 pub(super) struct ResolvedShards {
     pub(super) shards: Vec<ShardSettings>,
     /// The servers of the shards, with their transports.
-    pub(super) places: NamedServers,
+    pub(super) named_servers: NamedServers,
 }
 
 /// Returns the shards in file order, with the transports to their servers. Returns `None` after
@@ -30,10 +30,11 @@ pub(super) fn shards(
     report: &mut Report<'_>,
 ) -> Option<ResolvedShards> {
     let named = listed(field, report)?;
-    let mut places = NamedServers::default();
-    let shards: Vec<_> = named.iter().map(|named| shard(named, &mut places, report)).collect();
+    let mut named_servers = NamedServers::default();
+    let shards: Vec<_> =
+        named.iter().map(|named| shard(named, &mut named_servers, report)).collect();
     let shards = shards.into_iter().collect::<Option<_>>()?;
-    Some(ResolvedShards { shards, places })
+    Some(ResolvedShards { shards, named_servers })
 }
 
 /// Returns the shards of a shard map as the file lists them, or `None` after reporting a mistake,
@@ -57,13 +58,13 @@ pub(super) fn listed<'s>(
     Some(named)
 }
 
-/// Returns one shard, and adds its servers to `places`. Returns `None` after reporting a mistake.
+/// Returns one shard, and adds its servers to `named_servers`. Returns `None` after reporting a mistake.
 pub(super) fn shard(
     named: &Named<raw::Shard>,
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<ShardSettings> {
-    let topology = topology(named, places, report);
+    let topology = topology(named, named_servers, report);
     let weight = weight(named.value.as_ref()?, report);
     Some(ShardSettings {
         name: named.name.value.as_str().into(),

@@ -34,13 +34,13 @@ pub(super) fn files(
         (Field::Value(certificate), Field::Value(key)) => {
             Some(TlsIdentity { certificate: path(&certificate.value), key: path(&key.value) })
         }
-        (Field::Value(alone), Field::Absent) => {
-            report.error(alone.key, "`certificate` needs its `key`", "the file of the key");
+        (Field::Value(present), Field::Absent) => {
+            report.error(present.key, "`certificate` needs its `key`", "the file of the key");
             return None;
         }
-        (Field::Absent, Field::Value(alone)) => {
+        (Field::Absent, Field::Value(present)) => {
             let hint = "the file of the certificate that the key belongs to";
-            report.error(alone.key, "`key` needs its `certificate`", hint);
+            report.error(present.key, "`key` needs its `certificate`", hint);
             return None;
         }
         _ => None,
@@ -56,9 +56,10 @@ fn used_by(ways: &ServerTransports, what: &str, at: Span, report: &mut Report<'_
         report.error(at, message, "the URL of a server with TLS begins with rediss://");
     } else if let Some(clear) = &ways.in_clear {
         let message = format_args!("`tls` is set, but not every {what} uses TLS");
-        let (place, line) = (quoted(&clear.place), clear.line);
-        let hint =
-            format_args!("{place} on line {line} does not: its URL does not begin with rediss://");
+        let (address, line) = (quoted(&clear.address), clear.line);
+        let hint = format_args!(
+            "{address} on line {line} does not: its URL does not begin with rediss://"
+        );
         report.warning(at, message, hint);
     }
 }

@@ -41,14 +41,14 @@ pub(super) struct ServerTransports {
 
 /// A server, and the number of the line on which the file names it.
 pub(super) struct RawServer {
-    pub(super) place: String,
+    pub(super) address: String,
     pub(super) line: usize,
 }
 
 /// Returns the topology of a shard, or `None` after reporting a mistake.
 pub(super) fn topology(
     named: &Named<Shard>,
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<Topology> {
     let shard = named.value.as_ref()?;
@@ -58,13 +58,13 @@ pub(super) fn topology(
             foreign(shard.service.given(), "service", "sentinel", report);
             foreign(shard.transport.given(), "transport", "sentinel", report);
             foreign(shard.nodes.given(), "nodes", "cluster", report);
-            fixed(named, shard, places, report)
+            fixed(named, shard, named_servers, report)
         }
         TopologyKind::Sentinel => {
             foreign(shard.primary.given(), "primary", "static", report);
             foreign(shard.replicas.given(), "replicas", "static", report);
             foreign(shard.nodes.given(), "nodes", "cluster", report);
-            watched(named, shard, places, report)
+            watched(named, shard, named_servers, report)
         }
         TopologyKind::Cluster => {
             foreign(shard.primary.given(), "primary", "static", report);
@@ -72,7 +72,7 @@ pub(super) fn topology(
             foreign(shard.sentinels.given(), "sentinels", "sentinel", report);
             foreign(shard.service.given(), "service", "sentinel", report);
             foreign(shard.transport.given(), "transport", "sentinel", report);
-            slotted(named, shard, places, report)
+            slotted(named, shard, named_servers, report)
         }
     }
 }
@@ -110,16 +110,16 @@ fn foreign<T>(given: Option<&Spanned<T>>, key: &str, topology: &str, report: &mu
 fn fixed(
     named: &Named<Shard>,
     shard: &Shard,
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<Topology> {
     if shard.primary.is_absent() {
         let hint = "add it, or `sentinels` with their `service`";
         report.error(named.name.at, "a shard needs `primary`", hint);
     }
-    let primary = shard.primary.given().and_then(|url| places.server(url, report));
+    let primary = shard.primary.given().and_then(|url| named_servers.server(url, report));
     let replicas = each(&shard.replicas, MAX_REPLICAS, "replicas of one primary", report)
-        .map(|urls| urls.iter().map(|url| places.server(url, report)).collect::<Vec<_>>());
+        .map(|urls| urls.iter().map(|url| named_servers.server(url, report)).collect::<Vec<_>>());
     Some(Topology::Static {
         primary: primary?,
         replicas: replicas?.into_iter().collect::<Option<_>>()?,
@@ -131,7 +131,7 @@ fn fixed(
 fn slotted(
     named: &Named<Shard>,
     shard: &Shard,
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<Topology> {
     let nodes = match each(&shard.nodes, MAX_NODES, "nodes of one cluster", report)? {
@@ -142,7 +142,7 @@ fn slotted(
         }
         urls => urls,
     };
-    let nodes: Vec<_> = nodes.iter().map(|url| places.server(url, report)).collect();
+    let nodes: Vec<_> = nodes.iter().map(|url| named_servers.server(url, report)).collect();
     Some(Topology::Cluster { nodes: nodes.into_iter().collect::<Option<_>>()? })
 }
 
@@ -151,7 +151,7 @@ fn slotted(
 fn watched(
     named: &Named<Shard>,
     shard: &Shard,
-    places: &mut NamedServers,
+    named_servers: &mut NamedServers,
     report: &mut Report<'_>,
 ) -> Option<Topology> {
     let service = service(named, shard, report);
@@ -165,17 +165,17 @@ fn watched(
     };
     let service = service?;
     let sentinels: Vec<_> =
-        sentinels?.iter().map(|url| places.sentinel(url, service, report)).collect();
+        sentinels?.iter().map(|url| named_servers.sentinel(url, service, report)).collect();
     let transport = match &shard.transport {
         Field::Invalid => return None,
         Field::Absent => Transport::default(),
         Field::Value(given) => given.value.0,
     };
     match transport {
-        Transport::Tls => places.servers.any_tls = true,
-        Transport::Tcp if places.servers.in_clear.is_none() => {
-            let (place, line) = (service.0.clone(), named.name.at.line);
-            places.servers.in_clear = Some(RawServer { place, line });
+        Transport::Tls => named_servers.servers.any_tls = true,
+        Transport::Tcp if named_servers.servers.in_clear.is_none() => {
+            let (address, line) = (service.0.clone(), named.name.at.line);
+            named_servers.servers.in_clear = Some(RawServer { address, line });
         }
         Transport::Tcp => {}
     }
@@ -238,13 +238,13 @@ impl NamedServers {
     fn server(&mut self, url: &Spanned<Text>, report: &mut Report<'_>) -> Option<Box<str>> {
         let server = server(url, report)?;
         self.servers.add(&server, url);
-        if let Some(line) = self.lines.get(&server.place) {
-            let message = format_args!("duplicate server {}", quoted(&server.place));
+        if let Some(line) = self.lines.get(&server.address) {
+            let message = format_args!("duplicate server {}", quoted(&server.address));
             let hint = format_args!("first on line {line}; a server belongs to one shard");
             report.error(url.at, message, hint);
             return None;
         }
-        self.lines.insert(server.place, url.at.line);
+        self.lines.insert(server.address, url.at.line);
         Some(url.value.0.as_str().into())
     }
 
@@ -260,10 +260,10 @@ impl NamedServers {
         self.sentinels.add(&sentinel, url);
         // The address of a server contains no space, so different pairs of an address and a service
         // have different texts.
-        let requested = format!("{} {}", sentinel.place, service.0);
+        let requested = format!("{} {}", sentinel.address, service.0);
         if let Some(line) = self.lines.get(&requested) {
-            let (place, service) = (quoted(&sentinel.place), quoted(&service.0));
-            let message = format_args!("duplicate sentinel {place} for {service}");
+            let (address, service) = (quoted(&sentinel.address), quoted(&service.0));
+            let message = format_args!("duplicate sentinel {address} for {service}");
             let hint = format_args!("first on line {line}; a service is one shard");
             report.error(url.at, message, hint);
             return None;
@@ -277,7 +277,7 @@ impl ServerTransports {
     fn add(&mut self, server: &ResolvedServer, url: &Spanned<Text>) {
         self.any_tls |= server.way == ServerTransport::Tls;
         if server.way == ServerTransport::Plain && self.in_clear.is_none() {
-            self.in_clear = Some(RawServer { place: server.place.clone(), line: url.at.line });
+            self.in_clear = Some(RawServer { address: server.address.clone(), line: url.at.line });
         }
     }
 }

@@ -73,9 +73,9 @@ impl Served {
         };
         let Hits::Charge(cost) = limited.hits else { unreachable!("nothing is given back here") };
         let place = (limited.limit.name().to_owned(), limited.subject);
-        let ask = Operation::Charge { cost, id: ChargeId::default() };
+        let operation = Operation::Charge { cost, id: ChargeId::default() };
         let now = Timestamp::from_millis(now * 1000);
-        let (reading, cell) = decide(self.cells.remove(&place), &limited.limit, ask, now);
+        let (reading, cell) = decide(self.cells.remove(&place), &limited.limit, operation, now);
         self.cells.extend(cell.map(|cell| (place, cell)));
         reading.admission != Admission::Now
     }

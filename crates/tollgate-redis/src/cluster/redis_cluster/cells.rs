@@ -17,7 +17,7 @@ use crate::slot::Slot;
 /// transfer of many cells is split into several jobs. The jobs run one after the other, and each
 /// job has the store's whole deadline. The first error ends the transfer.
 impl RedisCluster {
-    /// Returns the cells that are stored for the limits and subjects in `places`, as
+    /// Returns the cells that are stored for the limits and subjects in `cell_keys`, as
     /// [`CellTransfer::cells`](tollgate_core::CellTransfer::cells) does. All subjects must belong
     /// to `partition`.
     ///
@@ -28,11 +28,11 @@ impl RedisCluster {
         &self,
         partition: usize,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
-        let slot = self.slot_of(partition, places.iter())?;
-        let mut cells = Vec::with_capacity(places.len());
-        for job in Job::of_places(&self.keys, now, places) {
+        let slot = self.slot_of(partition, cell_keys.iter())?;
+        let mut cells = Vec::with_capacity(cell_keys.len());
+        for job in Job::of_cell_keys(&self.keys, now, cell_keys) {
             cells.extend(self.send(slot, job).await?.into_cells()?);
         }
         Ok(cells)
@@ -50,7 +50,7 @@ impl RedisCluster {
         now: Timestamp,
         cells: &[(CellKey<'_>, Cell)],
     ) -> Result<(), StoreError> {
-        let slot = self.slot_of(partition, cells.iter().map(|(place, _)| place))?;
+        let slot = self.slot_of(partition, cells.iter().map(|(cell_key, _)| cell_key))?;
         for job in Job::joining(&self.keys, now, cells)? {
             self.send(slot, job).await?;
         }
@@ -60,22 +60,27 @@ impl RedisCluster {
     fn slot_of<'p>(
         &self,
         partition: usize,
-        mut places: impl Iterator<Item = &'p CellKey<'p>>,
+        mut cell_keys: impl Iterator<Item = &'p CellKey<'p>>,
     ) -> Result<Slot, StoreError> {
         let slot = u16::try_from(partition).ok().and_then(Slot::new).ok_or(StoreError::Corrupt)?;
-        let is_there = |place: &CellKey<'_>| self.partition(place.subject) == partition;
-        if places.all(is_there) { Ok(slot) } else { Err(StoreError::Corrupt) }
+        let is_there = |cell_key: &CellKey<'_>| self.partition(cell_key.subject) == partition;
+        if cell_keys.all(is_there) { Ok(slot) } else { Err(StoreError::Corrupt) }
     }
 
     async fn send(&self, slot: Slot, mut job: Job) -> Result<Answer, BatcherError> {
-        let begun = Instant::now();
-        let deadline = begun + self.deadline;
+        let started = Instant::now();
+        let deadline = started + self.deadline;
         let map = self.known.map(deadline).await.ok_or(BatcherError::Unavailable)?;
         let Some(owner) = map.owner(slot) else {
             self.known.request_refresh();
             return Err(BatcherError::Unavailable);
         };
-        job.set_time(self.time.of_job(owner.primary().link().clock(), job.now, begun, job.skews()));
+        job.set_time(self.time.of_job(
+            owner.primary().link().clock(),
+            job.now,
+            started,
+            job.skews(),
+        ));
         RedirectFollower::new(
             &self.known,
             &self.redirects,

@@ -97,12 +97,12 @@ impl<'a> RedirectFollower<'a> {
             }
             // Before Redis 7.0, an `ASK` reply to a command with several keys does not prove that
             // every key has left the node.
-            Redirect::Operation { .. } if matches!(self.route, Route::Slot(_)) => {
+            Redirect::Ask { .. } if matches!(self.route, Route::Slot(_)) => {
                 self.hop()?;
-                self.route = Route::Alone;
+                self.route = Route::Separate;
                 Ok(())
             }
-            Redirect::Operation { to } => {
+            Redirect::Ask { to } => {
                 self.hop()?;
                 self.group = self.group_of(&to)?;
                 self.route = Route::Asking;
@@ -110,13 +110,13 @@ impl<'a> RedirectFollower<'a> {
             }
             Redirect::TryAgain => {
                 // The keys that the node lacks may be keys of other jobs in the same command.
-                if self.route == Route::Alone || self.route == Route::Asking {
+                if self.route == Route::Separate || self.route == Route::Asking {
                     sleep_until(deadline.min(Instant::now() + self.pause)).await;
                     self.pause = (self.pause * 2).min(PAUSE_MAX);
                     self.known.request_refresh();
                 }
                 self.group = self.owner()?;
-                self.route = Route::Alone;
+                self.route = Route::Separate;
                 Ok(())
             }
             Redirect::Down => {

@@ -19,7 +19,7 @@ impl RedisCluster {
     /// An error is also returned while the slot is being moved to another node.
     pub async fn shared_blob_version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
         let keys = BlobKeys::of(name);
-        keys.version(self.keeper(&keys).await?.primary().link()).await
+        keys.version(self.document_owner(&keys).await?.primary().link()).await
     }
 
     /// Returns a document with its version, like
@@ -29,7 +29,7 @@ impl RedisCluster {
     /// The same as [`shared_blob_version`](Self::shared_blob_version).
     pub async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
         let keys = BlobKeys::of(name);
-        keys.read(self.keeper(&keys).await?.primary().link()).await
+        keys.read(self.document_owner(&keys).await?.primary().link()).await
     }
 
     /// Replaces a document, like
@@ -45,11 +45,11 @@ impl RedisCluster {
         lasting: Duration,
     ) -> Result<CasOutcome, StoreError> {
         let keys = BlobKeys::of(name);
-        let keeper = self.keeper(&keys).await?;
-        keys.replace(keeper.primary().link(), before, document, lasting).await
+        let document_owner = self.document_owner(&keys).await?;
+        keys.replace(document_owner.primary().link(), before, document, lasting).await
     }
 
-    async fn keeper(&self, keys: &BlobKeys) -> Result<Arc<Group>, StoreError> {
+    async fn document_owner(&self, keys: &BlobKeys) -> Result<Arc<Group>, StoreError> {
         let map = self.known.map(Instant::now() + BLOB_DEADLINE).await;
         let owner = map.as_ref().and_then(|map| map.owner(Slot::of(keys.version.as_bytes())));
         owner.cloned().ok_or(StoreError::Unavailable)

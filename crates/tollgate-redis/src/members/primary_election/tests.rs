@@ -25,15 +25,15 @@ impl Scene {
         self.election.record_report(address, Role::Replica, Some(&server_report), mark, self.now);
     }
 
-    fn says(&mut self, sentinel: &str, primary: &str, epoch: u64, certainty: Confidence) {
-        let word = SentinelVote {
+    fn vote(&mut self, sentinel: &str, primary: &str, epoch: u64, certainty: Confidence) {
+        let vote = SentinelVote {
             primary: primary.into(),
             epoch,
             certainty,
             origin: SentinelOrigin::Configured,
             at: self.now,
         };
-        self.election.record_vote(sentinel, word);
+        self.election.record_vote(sentinel, vote);
     }
 
     fn passes(&mut self, time: Duration) {
@@ -95,9 +95,9 @@ fn the_latest_epoch_counts_once_the_server_bears_it_out() {
     scene.leads("a", "x", None);
     scene.follows("b", "x");
     for sentinel in ["1", "2", "3"] {
-        scene.says(sentinel, "a", 5, Confidence::Confirmed);
+        scene.vote(sentinel, "a", 5, Confidence::Confirmed);
     }
-    scene.says("1", "b", 6, Confidence::Confirmed);
+    scene.vote("1", "b", 6, Confidence::Confirmed);
     assert_eq!(scene.deposed(), [], "it says so, and the server does not");
     scene.leads("b", "y", Some("x"));
     assert_eq!(scene.deposed(), [("a", "b")]);
@@ -107,11 +107,11 @@ fn the_latest_epoch_counts_once_the_server_bears_it_out() {
 fn most_sentinels_are_believed_of_a_server_out_of_sight() {
     let mut scene = Scene::of_sentinels(3);
     scene.leads("a", "x", None);
-    scene.says("1", "b", 6, Confidence::Confirmed);
+    scene.vote("1", "b", 6, Confidence::Confirmed);
     assert_eq!(scene.deposed(), []);
-    scene.says("2", "b", 6, Confidence::Confirmed);
+    scene.vote("2", "b", 6, Confidence::Confirmed);
     assert_eq!(scene.deposed(), [("a", "b")]);
-    scene.says("1", "a", 7, Confidence::Confirmed);
+    scene.vote("1", "a", 7, Confidence::Confirmed);
     assert_eq!(scene.deposed(), [], "who is announced is charged again");
 }
 
@@ -122,9 +122,9 @@ fn a_lie_moves_nobody() {
         scene.leads("a", "x", None);
         scene.leads("c", "w", None);
         scene.leads("b", "y", Some("x"));
-        scene.says("1", liar, 1_000, Confidence::Confirmed);
-        scene.says("2", "b", 6, Confidence::Confirmed);
-        scene.says("3", "b", 6, Confidence::Confirmed);
+        scene.vote("1", liar, 1_000, Confidence::Confirmed);
+        scene.vote("2", "b", 6, Confidence::Confirmed);
+        scene.vote("3", "b", 6, Confidence::Confirmed);
         assert_eq!(scene.deposed(), [("a", "b"), ("c", "b")], "{what}");
         assert_eq!(scene.election.named(scene.now), Some("b"), "{what}");
     }
@@ -134,7 +134,7 @@ fn a_lie_moves_nobody() {
 fn sentinels_that_have_not_heard_do_not_outweigh_a_promotion() {
     let mut scene = Scene::of_sentinels(3);
     for sentinel in ["1", "2", "3"] {
-        scene.says(sentinel, "a", 5, Confidence::Confirmed);
+        scene.vote(sentinel, "a", 5, Confidence::Confirmed);
     }
     scene.leads("a", "x", None);
     scene.leads("b", "y", Some("x"));
@@ -145,7 +145,7 @@ fn sentinels_that_have_not_heard_do_not_outweigh_a_promotion() {
 fn sentinels_in_doubt_do_not_outweigh_a_promotion() {
     let mut scene = Scene::of_sentinels(3);
     for sentinel in ["1", "2", "3"] {
-        scene.says(sentinel, "a", 5, Confidence::Suspect);
+        scene.vote(sentinel, "a", 5, Confidence::Suspect);
     }
     scene.leads("a", "x", None);
     scene.leads("b", "y", Some("x"));
@@ -155,8 +155,8 @@ fn sentinels_in_doubt_do_not_outweigh_a_promotion() {
 #[test]
 fn what_was_said_long_ago_counts_no_more() {
     let mut scene = Scene::of_sentinels(3);
-    scene.says("1", "a", 9, Confidence::Confirmed);
-    scene.says("2", "a", 9, Confidence::Confirmed);
+    scene.vote("1", "a", 9, Confidence::Confirmed);
+    scene.vote("2", "a", 9, Confidence::Confirmed);
     assert_eq!(scene.election.named(scene.now), Some("a"));
     scene.passes(FRESH + Duration::from_millis(1));
     assert_eq!(scene.election.named(scene.now), None);

@@ -21,7 +21,7 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
     assert_eq!(client.take(alive).await.unwrap()[0].used, 1);
     assert_eq!(client.take(dead).await.unwrap()[0].used, 1);
     cluster.kill(0).await;
-    cluster.nodes[1].says("cluster_state", "fail").await;
+    cluster.nodes[1].wait_for_field("cluster_state", "fail").await;
     // By default, the cluster also stops serving the remaining slots.
     assert_eq!(client.take(alive).await, Err(BatcherError::Redirected(Redirect::Down)));
     let down = client.store.status(NOW).redirects.down;
@@ -29,8 +29,8 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
         .await;
     assert_eq!(client.take(dead).await, Err(BatcherError::Unavailable));
 
-    cluster.nodes[1].tell(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
-    cluster.nodes[1].says("cluster_state", "ok").await;
+    cluster.nodes[1].execute(&["CONFIG", "SET", "cluster-require-full-coverage", "no"]).await;
+    cluster.nodes[1].wait_for_field("cluster_state", "ok").await;
     let used = client.take(alive).await.unwrap()[0].used;
     assert_held(&[
         Figure::fault_seen("calls that the cluster did not serve", down),
@@ -42,8 +42,8 @@ async fn a_cluster_that_lost_slots_says_so_at_once_and_comes_back() {
 async fn nobody_waits_for_a_cluster_that_is_not_there() {
     let nowhere = [format!("redis://127.0.0.1:{}", free_port())];
     let client = Client::open(patient(&nowhere));
-    let told = client.store.ready(Duration::from_millis(200)).await.unwrap_err();
-    assert!(told.to_string().contains("cannot be reached"), "{told}");
+    let error = client.store.ready(Duration::from_millis(200)).await.unwrap_err();
+    assert!(error.to_string().contains("cannot be reached"), "{error}");
     let target = Target { tenant: 1, user: 0, limits: 1 };
     assert_eq!(client.take(target).await, Err(BatcherError::Unavailable));
     assert_eq!(client.store.status(NOW).unowned, 16_384);
@@ -53,6 +53,6 @@ async fn nobody_waits_for_a_cluster_that_is_not_there() {
 async fn a_server_by_itself_is_no_cluster() {
     let server = Server::start().await;
     let client = Client::open(patient(&[server.url()]));
-    let told = client.store.ready(Duration::from_millis(500)).await.unwrap_err();
-    assert!(told.to_string().contains("is no node of a cluster"), "{told}");
+    let error = client.store.ready(Duration::from_millis(500)).await.unwrap_err();
+    assert!(error.to_string().contains("is no node of a cluster"), "{error}");
 }

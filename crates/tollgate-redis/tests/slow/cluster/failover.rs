@@ -18,7 +18,7 @@ async fn a_failover_on_request_costs_no_call(version: Version) {
     let client = Client::connect(&cluster).await;
     let failover = async {
         let successor = &cluster.nodes[PRIMARIES];
-        successor.tell(&["CLUSTER", "FAILOVER"]).await;
+        successor.execute(&["CLUSTER", "FAILOVER"]).await;
         successor.is_primary().await;
         until(|| client.store.status(NOW).groups[0].batchers[0].address == Some(successor.url()))
             .await;
@@ -41,7 +41,7 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
     cluster.kill(0).await;
     let successor = &cluster.nodes[PRIMARIES];
     successor.is_primary().await;
-    successor.says("cluster_state", "ok").await;
+    successor.wait_for_field("cluster_state", "ok").await;
     until(|| client.store.status(NOW).groups[0].batchers[0].address == Some(successor.url())).await;
     // Until a replica had taken over, the node that answered instead of the dead node reported that
     // the cluster was down.
@@ -63,8 +63,8 @@ async fn a_primary_that_dies_is_succeeded(version: Version) {
 
 /// Waits until the replica of the connected server has all writes of the server.
 async fn is_replicated(connection: &mut redis::aio::MultiplexedConnection) {
-    let (mut sent, mut heard) = (u64::MAX, 0);
-    while sent != heard {
+    let (mut sent, mut received) = (u64::MAX, 0);
+    while sent != received {
         let info: String =
             redis::cmd("INFO").arg("replication").query_async(connection).await.unwrap();
         let number = |from: &str, to: char| {
@@ -72,7 +72,7 @@ async fn is_replicated(connection: &mut redis::aio::MultiplexedConnection) {
             rest.split(to).next()?.trim().parse().ok()
         };
         sent = number("master_repl_offset:", '\n').unwrap();
-        heard = number(",offset=", ',').unwrap_or(0);
+        received = number(",offset=", ',').unwrap_or(0);
         tokio::time::sleep(PAUSE).await;
     }
 }

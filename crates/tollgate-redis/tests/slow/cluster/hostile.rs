@@ -19,12 +19,12 @@ async fn answers(reply: &'static [u8]) -> String {
                 while let Ok(read) = stream.read(&mut bytes).await
                     && read > 0
                 {
-                    let asked = String::from_utf8_lossy(&bytes[..read]).to_uppercase();
+                    let request = String::from_utf8_lossy(&bytes[..read]).to_uppercase();
                     // Each command in the write is an array and gets one reply.
-                    let commands = asked.matches('*').count();
-                    let told = if asked.contains("CLUSTER") { reply } else { b"+OK\r\n" };
+                    let commands = request.matches('*').count();
+                    let answer = if request.contains("CLUSTER") { reply } else { b"+OK\r\n" };
                     for _ in 0..commands {
-                        if stream.write_all(told).await.is_err() {
+                        if stream.write_all(answer).await.is_err() {
                             return;
                         }
                     }

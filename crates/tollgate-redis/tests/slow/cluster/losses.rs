@@ -28,7 +28,7 @@ async fn an_emptied_node_is_reported_and_no_other() {
     // A loss can be detected only after the node's replication epoch was read.
     let emptied = async {
         while lost().sum::<u64>() == 0 {
-            cluster.nodes[1].tell(&["FLUSHALL"]).await;
+            cluster.nodes[1].execute(&["FLUSHALL"]).await;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };

@@ -48,7 +48,10 @@ async fn a_slot_that_moves_under_load_counts_exactly(version: Version) {
         counts_are_exact_during(&client, if limits == 1 { all } else { known }, moves).await;
         let redirects = client.store.status(NOW).redirects;
         assert_held(&[
-            Figure::fault_seen("calls asked of both nodes", redirects.asked - before.asked),
+            Figure::fault_seen(
+                "calls asked of both nodes",
+                redirects.ask_redirects - before.ask_redirects,
+            ),
             Figure::fault_seen(
                 "calls told where the slot has moved",
                 redirects.moved - before.moved,

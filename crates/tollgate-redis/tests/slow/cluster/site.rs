@@ -46,7 +46,7 @@ pub(crate) fn patient(urls: &[String]) -> ClusterSettings {
         ClusterSettings::new(urls.iter().map(|url| url.parse::<Endpoint>().unwrap()));
     settings.tag = Tag::Dimension("tenant".into());
     settings.reads = ReadFrom::Primary;
-    settings.batcher.last_words = PATIENCE;
+    settings.batcher.disconnect_grace = PATIENCE;
     settings.link = LinkLimits {
         connect: PATIENCE,
         proof: PATIENCE,
@@ -85,17 +85,17 @@ impl Client {
 
     /// Charges one unit.
     pub(crate) async fn take(&self, target: Target) -> Result<Vec<Reading>, BatcherError> {
-        let ask = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
-        self.ask(target, ask).await
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        self.apply(target, operation).await
     }
 
     /// Returns the used units of the first limit.
     pub(crate) async fn used(&self, target: Target) -> u64 {
-        let looked = self.ask(target, Operation::Peek { cost: Cost::ONE }).await.unwrap();
+        let looked = self.apply(target, Operation::Peek { cost: Cost::ONE }).await.unwrap();
         looked.first().unwrap().used
     }
 
-    async fn ask(
+    async fn apply(
         &self,
         target: Target,
         operation: Operation,
@@ -103,9 +103,9 @@ impl Client {
         let subject = subject(target.tenant, target.user);
         let charge = |limit| Charge { limit, subject: &subject, operation };
         let charges: Vec<_> = self.limits.iter().take(target.limits).map(charge).collect();
-        let told = self.store.apply_within(NOW, &charges, PATIENCE).await;
+        let result = self.store.apply_within(NOW, &charges, PATIENCE).await;
         self.answered.fetch_add(1, Ordering::SeqCst);
-        Ok(told?.to_vec())
+        Ok(result?.to_vec())
     }
 
     pub(crate) fn answered(&self) -> u64 {
@@ -133,15 +133,15 @@ pub(crate) async fn counts_are_exact_during<T>(
     for caller in 0..CALLERS {
         let (client, stopped, targets) = (Arc::clone(client), stopped.clone(), targets.to_vec());
         callers.spawn(async move {
-            let mut told = Vec::new();
+            let mut result = Vec::new();
             for turn in caller.. {
                 if *stopped.borrow() {
                     break;
                 }
                 let target = targets[turn % targets.len()];
-                told.push((target, client.take(target).await));
+                result.push((target, client.take(target).await));
             }
-            told
+            result
         });
     }
     client.answers(CALLERS as u64).await;
@@ -149,8 +149,8 @@ pub(crate) async fn counts_are_exact_during<T>(
     client.answers(CALLERS as u64).await;
     stop.send_replace(true);
     let mut counts = BTreeMap::<Target, Vec<u64>>::new();
-    for (target, told) in callers.join_all().await.concat() {
-        let readings = told.unwrap_or_else(|error| panic!("{target:?}: {error}"));
+    for (target, result) in callers.join_all().await.concat() {
+        let readings = result.unwrap_or_else(|error| panic!("{target:?}: {error}"));
         let used = readings.first().unwrap().used;
         assert!(
             readings

@@ -42,6 +42,6 @@ async fn charges_of_several_slots_are_refused_before_they_are_sent() {
     let operation = Operation::Peek { cost: Cost::ONE };
     let charges = [&one, &other].map(|subject| Charge { limit: &limit, subject, operation });
     assert_ne!(client.store.partition(&one), client.store.partition(&other));
-    let told = client.store.apply_within(NOW, &charges, PATIENCE).await.unwrap_err();
-    assert_eq!(told, tollgate_redis::BatcherError::Refused("CROSSSLOT".into()));
+    let error = client.store.apply_within(NOW, &charges, PATIENCE).await.unwrap_err();
+    assert_eq!(error, tollgate_redis::BatcherError::Refused("CROSSSLOT".into()));
 }

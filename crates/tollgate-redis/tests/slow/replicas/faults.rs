@@ -86,7 +86,7 @@ async fn a_step_that_is_lost_comes_back_by_the_primary() {
     let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
     for _ in 0..10 {
-        pair.primary.tell(&["FUNCTION", "FLUSH", "SYNC"]).await;
+        pair.primary.execute(&["FUNCTION", "FLUSH", "SYNC"]).await;
         pair.primary.is_followed().await;
         pair.replica.forget_commands().await;
         while !pair.replica.commands().await.contains_key("mget") {
@@ -95,7 +95,7 @@ async fn a_step_that_is_lost_comes_back_by_the_primary() {
     }
     let client = Client::connect(&pair.settings(), RuntimeChoice::Script).await;
     for _ in 0..10 {
-        pair.replica.tell(&["SCRIPT", "FLUSH", "SYNC"]).await;
+        pair.replica.execute(&["SCRIPT", "FLUSH", "SYNC"]).await;
         let before = client.store.status()[0].counts.jobs;
         assert_eq!(client.used().await, 3);
         assert_eq!(client.store.status()[0].counts.jobs, before, "the replica was given it again");

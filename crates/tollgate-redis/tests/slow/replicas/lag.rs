@@ -19,15 +19,15 @@ async fn behind_a_proxy(version: Version) -> (Pair, Proxy) {
     let replica = Server::start_version(version, &QUICK).await;
     let network = Proxy::start(primary.port()).await;
     let port = network.url().rsplit(':').next().unwrap().to_owned();
-    replica.tell(&["REPLICAOF", "127.0.0.1", &port]).await;
+    replica.execute(&["REPLICAOF", "127.0.0.1", &port]).await;
     primary.is_followed().await;
     (Pair { primary, replica }, network)
 }
 
 /// Returns the replication offset of a server in bytes.
 async fn offset(server: &Server) -> u64 {
-    let told = server.info("replication").await;
-    let offset = told.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
+    let info = server.info("replication").await;
+    let offset = info.lines().find_map(|line| line.strip_prefix("master_repl_offset:"));
     offset.unwrap().trim().parse().unwrap()
 }
 
@@ -40,13 +40,13 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     client.take(NOW, 2).await.unwrap();
     // The replica's connection to the primary is open, and the replica reports the open connection.
     client.leaves_the_replica("it lacks").await;
-    let told = client.used().await;
+    let info = client.used().await;
     let lacks = offset(&pair.primary).await.saturating_sub(offset(&pair.replica).await);
     network.replies(Passage::Open);
     client.reads_from(1).await;
     assert_held(&[
         Figure::fault_seen("bytes that the replica lacked", lacks),
-        Figure::at_most("units that a look did not tell of", 5 - told, 0),
+        Figure::at_most("units that a look did not tell of", 5 - info, 0),
         Figure::at_most("the same, when it was in step again", 5 - client.used().await, 0),
     ]);
 }
@@ -64,9 +64,9 @@ async fn a_window_that_is_over_is_over_on_a_replica_too(version: Version) {
     assert_eq!(client.take(later, 5).await.unwrap().used, 5);
 
     let before = Timestamp::from_millis(later.as_millis() - 1);
-    let old = client.look(before).await.unwrap();
+    let old = client.peek(before).await.unwrap();
     assert_eq!(old.admission, Admission::At(opened.full_reset_at), "what the replica has");
-    let new = client.look(later).await.unwrap();
+    let new = client.peek(later).await.unwrap();
     assert_eq!((new.admission, new.found), (Admission::Now, StoredState::Missing));
     assert_held(&[
         Figure::fault_seen("units that the replica has of the window that is over", old.used),
@@ -86,7 +86,7 @@ async fn a_replica_that_follows_another_is_not_read_from() {
     // The other primary writes more than the shard's primary has written, so the offset alone does
     // not show the difference.
     for _ in 0..200 {
-        other.tell(&["SET", "key", "value"]).await;
+        other.execute(&["SET", "key", "value"]).await;
     }
     pair.replica.follow(&other).await;
     client.leaves_the_replica("is not a replica of").await;
@@ -107,7 +107,7 @@ async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answ
     client.take(NOW, 1).await.unwrap();
     assert_eq!(client.used().await, 4);
     let old = pair.primary.info("replication").await.contains("role:master");
-    pair.primary.tell(&["FLUSHALL"]).await;
+    pair.primary.execute(&["FLUSHALL"]).await;
     assert_held(&[
         Figure::fault_seen("old primaries that call themselves so", old.into()),
         Figure::at_most("units lost with the old one", 4 - client.used().await, 0),
@@ -120,7 +120,7 @@ async fn a_replica_that_may_not_report_its_status_is_not_read_from() {
     let pair = Pair::start(Version::default()).await;
     let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
     client.take(NOW, 3).await.unwrap();
-    pair.replica.tell(&["ACL", "SETUSER", "default", "-info"]).await;
+    pair.replica.execute(&["ACL", "SETUSER", "default", "-info"]).await;
     client.leaves_the_replica("INFO").await;
     assert_eq!(client.used().await, 3);
 }

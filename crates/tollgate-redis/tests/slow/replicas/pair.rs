@@ -84,14 +84,14 @@ impl Client {
     }
 
     pub(crate) async fn take(&self, at: Timestamp, units: u64) -> Result<Reading, BatcherError> {
-        self.ask(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
+        self.apply(at, Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) }).await
     }
 
-    pub(crate) async fn look(&self, at: Timestamp) -> Result<Reading, BatcherError> {
-        self.ask(at, Operation::Peek { cost: Cost::ONE }).await
+    pub(crate) async fn peek(&self, at: Timestamp) -> Result<Reading, BatcherError> {
+        self.apply(at, Operation::Peek { cost: Cost::ONE }).await
     }
 
-    pub(crate) async fn ask(
+    pub(crate) async fn apply(
         &self,
         at: Timestamp,
         operation: Operation,
@@ -102,7 +102,7 @@ impl Client {
 
     /// Reads the used units with a peek.
     pub(crate) async fn used(&self) -> u64 {
-        self.look(NOW).await.unwrap().used
+        self.peek(NOW).await.unwrap().used
     }
 
     pub(crate) fn circuit_state(&self, batcher: usize) -> CircuitState {
@@ -130,8 +130,8 @@ impl Server {
     /// Returns the section `section` of the server's `INFO`.
     pub(crate) async fn info(&self, section: &str) -> String {
         let mut connection = self.connect().await;
-        let told = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
-        told.expect("statistics")
+        let info = redis::cmd("INFO").arg(section).query_async(&mut connection).await;
+        info.expect("statistics")
     }
 
     /// Returns how often the server executed each command since [`Self::forget_commands`].
@@ -155,6 +155,6 @@ impl Server {
     }
 
     pub(crate) async fn forget_commands(&self) {
-        self.tell(&["CONFIG", "RESETSTAT"]).await;
+        self.execute(&["CONFIG", "RESETSTAT"]).await;
     }
 }

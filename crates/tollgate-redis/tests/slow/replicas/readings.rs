@@ -55,10 +55,10 @@ async fn a_replica_answers_as_the_primary_does(version: Version) {
         pair.replica.forget_commands().await;
         let before = primary.status()[0].counts.jobs;
         for _ in 0..CALLS {
-            let (now, asks) = (moment(&mut random), random_asks(&limits, &mut random));
-            let one = apply(&primary, now, &asks).await;
-            let other = apply(&replica, now, &asks).await;
-            assert_eq!(*one, *other, "{now:?} {asks:?}");
+            let (now, charges) = (moment(&mut random), random_asks(&limits, &mut random));
+            let one = apply(&primary, now, &charges).await;
+            let other = apply(&replica, now, &charges).await;
+            assert_eq!(*one, *other, "{now:?} {charges:?}");
         }
         assert_eq!(primary.status()[0].counts.jobs, before + CALLS);
         assert_eq!(replica.status()[0].counts.jobs, 0, "all were the replica's");
@@ -124,8 +124,8 @@ fn random_asks<'l>(limits: &'l [Limit], random: &mut Random) -> Asks<'l> {
     (0..count).map(operation).collect()
 }
 
-async fn apply(store: &RedisShard, now: Timestamp, asks: &Asks<'_>) -> Readings {
-    let charges: Vec<_> = asks
+async fn apply(store: &RedisShard, now: Timestamp, charges: &Asks<'_>) -> Readings {
+    let charges: Vec<_> = charges
         .iter()
         .map(|(limit, subject, operation)| Charge { limit, subject, operation: *operation })
         .collect();

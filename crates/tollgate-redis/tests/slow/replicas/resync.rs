@@ -20,7 +20,7 @@ async fn a_replica_that_loads_is_not_read_from() {
     let arguments = [&QUICK[..], &["--enable-debug-command", "yes"]].concat();
     let (primary, replica) =
         (Server::start_with(&arguments).await, Server::start_with(&SLOWLY).await);
-    primary.tell(&["DEBUG", "POPULATE", KEYS]).await;
+    primary.execute(&["DEBUG", "POPULATE", KEYS]).await;
     replica.follow(&primary).await;
     let pair = Pair { primary, replica };
     let client = Client::connect(&pair.settings(), RuntimeChoice::Best).await;
@@ -55,6 +55,6 @@ async fn is_loading(server: &Server) -> bool {
 }
 
 async fn is_in_step(server: &Server) -> bool {
-    let told = server.info("replication").await;
-    told.contains("role:slave") && told.contains("master_link_status:up")
+    let info = server.info("replication").await;
+    info.contains("role:slave") && info.contains("master_link_status:up")
 }

@@ -36,7 +36,7 @@ async fn calls_that_only_read_go_to_the_replica(version: Version) {
         for _ in 0..CALLS {
             assert_eq!(client.used().await, 3);
             let peek = Operation::Charge { cost: Cost::PEEK, id: ChargeId(1) };
-            assert_eq!(client.ask(NOW, peek).await.unwrap().used, 3);
+            assert_eq!(client.apply(NOW, peek).await.unwrap().used, 3);
         }
         assert_eq!(pair.primary.steps().await, primary, "{choice:?}: nobody asked the primary");
         let more = replica.get(verb).unwrap_or(&0) + 2 * CALLS;
@@ -53,7 +53,7 @@ async fn the_shipped_users_may_read(version: Version) {
     let words = [vec!["ACL".to_owned(), "SETUSER".into()], version.shipped_user()].concat();
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     for server in [&pair.primary, &pair.replica] {
-        server.tell(&words).await;
+        server.execute(&words).await;
     }
     let user = Credentials {
         user: Some("tollgate".into()),
@@ -63,7 +63,7 @@ async fn the_shipped_users_may_read(version: Version) {
     for (choice, verb) in ways(version) {
         let client = Client::connect(&settings, choice).await;
         pair.replica.forget_commands().await;
-        client.look(NOW).await.unwrap();
+        client.peek(NOW).await.unwrap();
         assert_eq!(pair.replica.steps().await, BTreeMap::from([(verb.into(), 1)]), "{choice:?}");
     }
 }
@@ -78,7 +78,7 @@ async fn replicas_take_turns() {
     pair.replica.forget_commands().await;
     third.forget_commands().await;
     for _ in 0..CALLS {
-        client.look(NOW).await.unwrap();
+        client.peek(NOW).await.unwrap();
     }
     let half = BTreeMap::from([("fcall_ro".to_owned(), CALLS / 2)]);
     assert_eq!((pair.replica.steps().await, third.steps().await), (half.clone(), half));
@@ -90,7 +90,7 @@ async fn the_primary_reads_where_it_is_asked_to() {
     let settings = ShardSettings { reads: ReadFrom::Primary, ..pair.settings() };
     let client = Client::connect(&settings, RuntimeChoice::Best).await;
     pair.primary.forget_commands().await;
-    client.look(NOW).await.unwrap();
+    client.peek(NOW).await.unwrap();
     assert_eq!(pair.primary.steps().await, BTreeMap::from([("fcall_ro".into(), 1)]));
     assert_eq!(client.store.status().len(), 1, "no connection is held that nobody uses");
 }
@@ -99,7 +99,7 @@ async fn the_primary_reads_where_it_is_asked_to() {
 async fn a_user_that_may_not_call_read_only_commands_reads_by_the_others() {
     let pair = Pair::start(Version::default()).await;
     for server in [&pair.primary, &pair.replica] {
-        server.tell(&["ACL", "SETUSER", "default", "-fcall_ro", "-evalsha_ro"]).await;
+        server.execute(&["ACL", "SETUSER", "default", "-fcall_ro", "-evalsha_ro"]).await;
     }
     for (choice, verb) in [(RuntimeChoice::Best, "fcall"), (RuntimeChoice::Script, "evalsha")] {
         let client = Client::connect(&pair.settings(), choice).await;

@@ -55,8 +55,8 @@ async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
 
 /// Returns the role that a server reports.
 async fn role(server: &Server) -> String {
-    let told = redis::cmd("ROLE").query_async(&mut server.connect().await).await;
-    let (role, _, _): (String, redis::Value, redis::Value) = told.unwrap();
+    let reply = redis::cmd("ROLE").query_async(&mut server.connect().await).await;
+    let (role, _, _): (String, redis::Value, redis::Value) = reply.unwrap();
     role
 }
 
@@ -95,9 +95,9 @@ async fn a_frozen_primary_that_comes_back_is_charged_no_more(version: Version) {
     watched.servers[0].thaw();
 
     assert_eq!(role(&watched.servers[0]).await, "master", "it does not know better yet");
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut used = 51;
-    while begun.elapsed() < settings.link.gray_failure_max() * 2 {
+    while started.elapsed() < settings.link.gray_failure_max() * 2 {
         match client.take().await {
             Ok(now) => {
                 assert!(now > used, "it is counted by the new primary: {now} after {used}");

@@ -17,7 +17,7 @@ async fn emptied_and_restarted_shards_are_counted() {
         tokio::time::sleep(crate::sentinel::PAUSE).await;
     }
     server.assert_every_key_ends().await;
-    server.tell(&["FLUSHALL"]).await;
+    server.execute(&["FLUSHALL"]).await;
     until(|| client.store.windows_lost() == (1, Some(DataLoss::Flushed))).await;
     let mut anew = u64::from(client.take().await == Ok(1));
 
@@ -26,10 +26,10 @@ async fn emptied_and_restarted_shards_are_counted() {
     until(|| client.store.windows_lost() == (2, Some(DataLoss::Restarted))).await;
     client.store.ready(crate::sentinel::PATIENCE).await.unwrap();
     anew += u64::from(client.take().await == Ok(1));
-    let (told, _) = client.store.windows_lost();
+    let (lost, _) = client.store.windows_lost();
     assert_held(&[
-        Figure::fault_seen("losses told", told),
-        Figure::at_most("windows begun anew", anew, told),
+        Figure::fault_seen("losses told", lost),
+        Figure::at_most("windows begun anew", anew, lost),
     ]);
 }
 
@@ -41,12 +41,12 @@ async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
     assert_eq!(client.take().await, Ok(1));
     // The script writes keys of another program. These keys expire before any key of Tollgate.
     let flood = "for i = 1, 5000 do redis.call('SET', 'flood:' .. i, 'x', 'PX', 60000) end";
-    server.tell(&["EVAL", flood, "0"]).await;
+    server.execute(&["EVAL", flood, "0"]).await;
     let room = (memory(&server).await - 100_000).to_string();
-    server.tell(&["CONFIG", "SET", "maxmemory", &room]).await;
-    let told = || client.store.windows_lost();
-    until(|| matches!(told(), (1.., Some(DataLoss::Evicted { keys: 1.. })))).await;
-    let (_, Some(loss)) = told() else { panic!("{:?}", told()) };
+    server.execute(&["CONFIG", "SET", "maxmemory", &room]).await;
+    let lost = || client.store.windows_lost();
+    until(|| matches!(lost(), (1.., Some(DataLoss::Evicted { keys: 1.. })))).await;
+    let (_, Some(loss)) = lost() else { panic!("{:?}", lost()) };
     assert!(loss.to_string().contains("noeviction"), "{loss}");
     let DataLoss::Evicted { keys } = loss else { panic!("{loss}") };
     // The other program's keys should be evicted first.
@@ -59,7 +59,7 @@ async fn keys_that_are_dropped_for_want_of_memory_are_reported() {
 
 async fn memory(server: &Server) -> u64 {
     let mut connection = server.connect().await;
-    let told: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap();
-    let used = told.lines().find_map(|line| line.strip_prefix("used_memory:"));
+    let lost: String = redis::cmd("INFO").arg("memory").query_async(&mut connection).await.unwrap();
+    let used = lost.lines().find_map(|line| line.strip_prefix("used_memory:"));
     used.unwrap().trim().parse().unwrap()
 }

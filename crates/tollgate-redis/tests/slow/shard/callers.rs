@@ -18,10 +18,10 @@ async fn parallel_callers_of_one_key_are_admitted_up_to_the_quota(way: Way) {
         let client = Arc::clone(&site.client);
         callers.spawn(async move { client.take(0, 1).await });
     }
-    let told = callers.join_all().await;
-    assert_eq!(counts(&told), once(1..=QUOTA), "each count is told to one caller");
+    let results = callers.join_all().await;
+    assert_eq!(counts(&results), once(1..=QUOTA), "each count is told to one caller");
     let resets: BTreeSet<_> =
-        told.iter().map(|told| told.as_ref().unwrap().full_reset_at.as_millis()).collect();
+        results.iter().map(|results| results.as_ref().unwrap().full_reset_at.as_millis()).collect();
     assert_eq!(resets, BTreeSet::from([NOW.as_millis() + 3_600_000]), "a window has one reset");
     site.client.assert_sound();
     site.server.assert_every_key_ends().await;

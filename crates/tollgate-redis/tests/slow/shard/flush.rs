@@ -10,7 +10,7 @@ in_every_way! {
 async fn a_step_that_is_flushed_all_the_time_is_loaded_all_the_time(way: Way) {
     let Site { server, client, .. } = &Site::start(way, 1 << 20).await;
     let connection = server.connect().await;
-    let (told, times) = calls_during(client, |time| {
+    let (results, times) = calls_during(client, |time| {
         let mut connection = connection.clone();
         async move {
             let forget = if time % 2 == 0 { "FUNCTION" } else { "SCRIPT" };
@@ -18,7 +18,7 @@ async fn a_step_that_is_flushed_all_the_time_is_loaded_all_the_time(way: Way) {
         }
     })
     .await;
-    assert_eq!(counts(&told), once(1..=CALLERS * CALLS), "after {times} times");
+    assert_eq!(counts(&results), once(1..=CALLERS * CALLS), "after {times} times");
     assert_eq!(client.store.status()[0].opened, 0);
     client.assert_sound();
 }
@@ -28,7 +28,7 @@ async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
     const QUOTA: u64 = 5;
     let Site { server, client, .. } = &Site::start(way, QUOTA).await;
     let connection = server.connect().await;
-    let (told, times) = calls_during(client, |_| {
+    let (results, times) = calls_during(client, |_| {
         let mut connection = connection.clone();
         async move {
             let _losing = client.recorder.begin_loss();
@@ -36,11 +36,11 @@ async fn a_server_that_is_flushed_all_the_time_begins_anew_each_time(way: Way) {
         }
     })
     .await;
-    let counts = counts(&told);
+    let counts = counts(&results);
     assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
-    assert!(counts.values().all(|told| *told <= times + 1), "{counts:?} in {times} times");
+    assert!(counts.values().all(|results| *results <= times + 1), "{counts:?} in {times} times");
     let losing = client.recorder.begin_loss();
-    server.tell(&["FLUSHALL"]).await;
+    server.execute(&["FLUSHALL"]).await;
     drop(losing);
     assert_eq!(client.take(0, 1).await.unwrap().used, 1);
     client.assert_sound();

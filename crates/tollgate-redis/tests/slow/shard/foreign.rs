@@ -13,7 +13,7 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
     const QUOTA: u64 = 5;
     let Site { server, client, .. } = &Site::start(way, QUOTA).await;
     let (connection, key) = (server.connect().await, &client.key(0));
-    let (told, times) = calls_during(client, |time| {
+    let (results, times) = calls_during(client, |time| {
         let mut connection = connection.clone();
         async move {
             let _losing = client.recorder.begin_loss();
@@ -29,7 +29,7 @@ async fn keys_of_another_type_are_no_state_and_no_error(way: Way) {
         }
     })
     .await;
-    let counts = counts(&told);
+    let counts = counts(&results);
     assert!(counts.keys().all(|count| (1..=QUOTA).contains(count)), "{counts:?}");
     assert_held(&[
         Figure::fault_seen("keys of another type written", times),

@@ -45,9 +45,9 @@ async fn nodes_come_back_by_few_connections() {
         let mut other = server.connect().await;
         let (mut slowest, mut in_vain) = (Duration::ZERO, 0);
         while !callers.is_empty() {
-            let asked = Instant::now();
+            let sent_at = Instant::now();
             redis::cmd("PING").exec_async(&mut other).await.unwrap();
-            slowest = slowest.max(asked.elapsed());
+            slowest = slowest.max(sent_at.elapsed());
             while let Some(tried) = callers.try_join_next() {
                 in_vain += tried.unwrap();
             }
@@ -71,7 +71,7 @@ async fn nodes_come_back_by_few_connections() {
 
 async fn connections_received(server: &Server) -> u64 {
     let mut connection = server.connect().await;
-    let told: String = redis::cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
-    let count = told.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    let info: String = redis::cmd("INFO").arg("stats").query_async(&mut connection).await.unwrap();
+    let count = info.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
     count.unwrap().trim().parse().unwrap()
 }

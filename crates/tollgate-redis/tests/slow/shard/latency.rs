@@ -40,7 +40,7 @@ async fn decide(
     let client = Client::on(store, decisions + 1);
     client.take_within(0, 1, PATIENCE).await.unwrap();
     if connections == Connections::Refused {
-        server.tell(&["CONFIG", "SET", "maxclients", "1"]).await;
+        server.execute(&["CONFIG", "SET", "maxclients", "1"]).await;
     }
     let (mut callers, start) = (JoinSet::new(), Instant::now());
     for number in 0..u32::try_from(decisions).unwrap() {

@@ -23,13 +23,14 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version
         let server = way.start(version, &["--maxmemory-policy", "noeviction"]).await;
         let client = Client::new(&patient(server.url().parse().unwrap()), *way, 1 << 20).await;
         let position = client.take(0, 1).await.unwrap().position;
-        server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
+        server.execute(&["CONFIG", "SET", "maxmemory", "1"]).await;
 
         let (old, new) = callers_of_both(&client).await;
         let full = BatcherError::Step(StepError::Full);
         let once = once(2..=EACH + 1);
-        let otherwise = counts(&old).iter().filter(|told| once.get(told.0) != Some(told.1)).count();
-        let refused = new.iter().filter(|told| **told == Err(full.clone())).count() as u64;
+        let otherwise =
+            counts(&old).iter().filter(|entry| once.get(entry.0) != Some(entry.1)).count();
+        let refused = new.iter().filter(|entry| **entry == Err(full.clone())).count() as u64;
         assert_held(&[
             Figure::fault_seen("charges refused for want of memory", refused),
             Figure::at_most("units admitted to somebody new", EACH - refused, 0),
@@ -40,12 +41,12 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version
         for (deduplication, left) in
             [(Deduplication::Unneeded, EACH), (Deduplication::ById, EACH - 1)]
         {
-            let back = client.ask(0, refund(position, deduplication), PATIENCE).await.unwrap();
+            let back = client.apply(0, refund(position, deduplication), PATIENCE).await.unwrap();
             assert_eq!((back.refunded, back.used), (1, left), "{way:?}");
         }
         assert_eq!(client.take(9_999, 0).await.unwrap().used, 0, "{way:?}: a look needs no key");
 
-        server.tell(&["CONFIG", "SET", "maxmemory", "0"]).await;
+        server.execute(&["CONFIG", "SET", "maxmemory", "0"]).await;
         let mut in_vain = 0;
         while client.take(10_000, 1).await == Err(full.clone()) {
             in_vain += 1;

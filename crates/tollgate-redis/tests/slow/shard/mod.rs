@@ -62,11 +62,11 @@ async fn calls_during<D: Future<Output = ()>>(
     for _ in 0..CALLERS {
         let client = Arc::clone(client);
         callers.spawn(async move {
-            let mut told = Vec::new();
+            let mut results = Vec::new();
             for _ in 0..CALLS {
-                told.push(client.take(0, 1).await);
+                results.push(client.take(0, 1).await);
             }
-            told
+            results
         });
     }
     let mut times = 0;
@@ -80,9 +80,9 @@ async fn calls_during<D: Future<Output = ()>>(
 }
 
 /// Returns how often admitted callers received each count.
-fn counts(told: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
+fn counts(results: &[Result<Reading, BatcherError>]) -> BTreeMap<u64, u64> {
     let mut counts = BTreeMap::new();
-    for reading in told.iter().map(|told| told.as_ref().expect("the store answers")) {
+    for reading in results.iter().map(|results| results.as_ref().expect("the store answers")) {
         if reading.admission == Admission::Now {
             *counts.entry(reading.used).or_insert(0) += 1;
         }

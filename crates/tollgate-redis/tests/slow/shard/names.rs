@@ -32,32 +32,32 @@ enum Word {
 #[derive(Debug)]
 struct Resolver {
     word: Mutex<Word>,
-    asked: AtomicU64,
+    lookups: AtomicU64,
 }
 
 impl Resolver {
     fn leads(port: u16) -> Arc<Self> {
-        Self::says(Word::Leads(port))
+        Self::scripted(Word::Leads(port))
     }
 
-    fn says(word: Word) -> Arc<Self> {
-        Arc::new(Self { word: Mutex::new(word), asked: AtomicU64::new(0) })
+    fn scripted(word: Word) -> Arc<Self> {
+        Arc::new(Self { word: Mutex::new(word), lookups: AtomicU64::new(0) })
     }
 
     fn turn(&self, word: Word) {
         *self.word.lock() = word;
-        self.asked.store(0, Ordering::SeqCst);
+        self.lookups.store(0, Ordering::SeqCst);
     }
 
-    fn asked(&self) -> u64 {
-        self.asked.load(Ordering::SeqCst)
+    fn lookups(&self) -> u64 {
+        self.lookups.load(Ordering::SeqCst)
     }
 }
 
 impl Lookup for Resolver {
     fn look_up<'a>(&'a self, _host: &'a str, _port: u16) -> LookupResult<'a> {
         let word = self.word.lock().clone();
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.lookups.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             match word {
                 Word::Leads(port) => Ok(vec![SocketAddr::from(([127, 0, 0, 1], port))]),
@@ -110,7 +110,7 @@ async fn a_name_that_leads_elsewhere_is_followed_once_its_server_is_lost() {
     first.kill();
     assert_eq!(takes(&store).await, 1, "the second server has counted nothing");
     assert_held(&[
-        Figure::fault_seen("times that the name was asked for anew", resolver.asked()),
+        Figure::fault_seen("times that the name was asked for anew", resolver.lookups()),
         Figure::at_most("units lost while the connection worked", 3 - kept, 0),
     ]);
 }
@@ -125,11 +125,11 @@ async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
         resolver.turn(word.clone());
         server.kill();
         // The first attempts get the address of the process that was killed.
-        until(|| resolver.asked() > 0).await;
+        until(|| resolver.lookups() > 0).await;
         server.start_again(&[]);
         let used = takes(&store).await;
         assert_held(&[
-            Figure::fault_seen("questions to a resolver that knows nothing", resolver.asked()),
+            Figure::fault_seen("questions to a resolver that knows nothing", resolver.lookups()),
             Figure::at_most("units of a server other than the last", used.abs_diff(1), 0),
         ]);
     }
@@ -137,18 +137,18 @@ async fn a_server_that_comes_back_is_found_whatever_becomes_of_the_resolver() {
 
 #[tokio::test]
 async fn a_resolver_that_never_answers_keeps_nobody_beyond_the_deadline() {
-    let resolver = Resolver::says(Word::Never);
+    let resolver = Resolver::scripted(Word::Never);
     let store = open(&resolver);
     let (limit, subject) = (limit(), Subject::new([("user", Value::Clear(b"one"))], &PlainHash));
     let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
     let charge = Charge { limit: &limit, subject: &subject, operation };
-    let told = tokio::time::timeout(PATIENCE, store.apply_within(NOW, &[charge], SHORT)).await;
+    let result = tokio::time::timeout(PATIENCE, store.apply_within(NOW, &[charge], SHORT)).await;
     assert_held(&[
-        Figure::fault_seen("questions that are never answered", resolver.asked()),
-        Figure::at_most("callers kept beyond the deadline", told.is_err().into(), 0),
+        Figure::fault_seen("questions that are never answered", resolver.lookups()),
+        Figure::at_most("callers kept beyond the deadline", result.is_err().into(), 0),
         Figure::at_most(
             "units admitted without a server",
-            told.is_ok_and(|told| told.is_ok()).into(),
+            result.is_ok_and(|result| result.is_ok()).into(),
             0,
         ),
     ]);

@@ -38,11 +38,11 @@ struct Unhurried<'s>(&'s Recorded<RedisShard>);
 
 impl Store for Unhurried<'_> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let told = self.0.apply(now, charges).await;
-        if told.is_err() {
+        let result = self.0.apply(now, charges).await;
+        if result.is_err() {
             tokio::time::sleep(AFTER_ERRORS).await;
         }
-        told
+        result
     }
 }
 
@@ -112,47 +112,50 @@ async fn look_after_the_last_end(store: &Recorded<RedisShard>, workload: &Reserv
     let last = history.calls.iter().map(|call| call.now).max().unwrap_or(Timestamp::EPOCH);
     let later = last.after(Millis::from_secs(1));
     let subjects: BTreeSet<_> =
-        history.calls.iter().flat_map(|call| &call.charges).map(|asked| &asked.subject).collect();
+        history.calls.iter().flat_map(|call| &call.charges).map(|charge| &charge.subject).collect();
     for (limit, subject) in workload
         .limits
         .iter()
         .flat_map(|limit| subjects.iter().map(move |subject| (limit, subject)))
     {
         let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
-        let told = store.apply(later, &[Charge { limit, subject, operation }]).await.unwrap();
-        assert_eq!(told.source(), DecisionSource::Store);
-        assert_eq!(told[0].reserved, 0, "{} of {subject}: {told:?}", limit.name());
+        let result = store.apply(later, &[Charge { limit, subject, operation }]).await.unwrap();
+        assert_eq!(result.source(), DecisionSource::Store);
+        assert_eq!(result[0].reserved, 0, "{} of {subject}: {result:?}", limit.name());
     }
 }
 
 /// Returns the number of reservations that were answered and never settled.
 fn forgotten(history: &History) -> usize {
-    let asks = || {
+    let charges = || {
         history
             .calls
             .iter()
             .flat_map(|call| call.charges.iter().map(move |it| (call, it.operation)))
     };
-    let settled: BTreeSet<_> = asks()
+    let settled: BTreeSet<_> = charges()
         .filter_map(|(_, operation)| match operation {
             Operation::Settle { id, .. } => Some(id),
             _ => None,
         })
         .collect();
-    let told = asks().filter(|(call, operation)| match (&call.outcome, operation) {
+    let result = charges().filter(|(call, operation)| match (&call.outcome, operation) {
         (Outcome::Answered(readings), Operation::Reserve { id, .. }) => {
             readings.all_admitted() && !settled.contains(id)
         }
         _ => false,
     });
-    told.count()
+    result.count()
 }
 
 /// Returns the number of reservations without an answer.
 fn unheard(history: &History) -> usize {
     let is_unheard = |call: &&Call| {
         matches!(call.outcome, Outcome::Unknown)
-            && call.charges.iter().any(|asked| matches!(asked.operation, Operation::Reserve { .. }))
+            && call
+                .charges
+                .iter()
+                .any(|charge| matches!(charge.operation, Operation::Reserve { .. }))
     };
     history.calls.iter().filter(is_unheard).count()
 }

@@ -148,11 +148,11 @@ impl Client {
         units: u64,
         within: Duration,
     ) -> Result<Reading, BatcherError> {
-        let ask = Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) };
-        self.ask(subject, ask, within).await
+        let operation = Operation::Charge { cost: Cost::new(units).unwrap(), id: ChargeId(1) };
+        self.apply(subject, operation, within).await
     }
 
-    pub(crate) async fn ask(
+    pub(crate) async fn apply(
         &self,
         subject: u64,
         operation: Operation,
@@ -161,15 +161,15 @@ impl Client {
         let subject = numbered(subject);
         let charge = Charge { limit: &self.limit, subject: &subject, operation };
         let issued = self.recorder.issue(NOW, &[charge]);
-        let told = self.store.apply_within(NOW, &[charge], within).await;
-        issued.ended(match &told {
+        let result = self.store.apply_within(NOW, &[charge], within).await;
+        issued.ended(match &result {
             Ok(readings) => Outcome::Answered(readings.clone()),
             Err(BatcherError::Overloaded | BatcherError::Unavailable) => Outcome::NotCarriedOut,
             Err(BatcherError::Step(StepError::Full | StepError::Late)) => Outcome::NotCarriedOut,
             Err(_) => Outcome::Unknown,
         });
         self.answered.fetch_add(1, Ordering::SeqCst);
-        Ok(told?[0])
+        Ok(result?[0])
     }
 
     /// Returns the number of answered calls.

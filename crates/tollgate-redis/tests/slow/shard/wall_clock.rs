@@ -25,8 +25,8 @@ async fn a_clock_that_is_wrong_changes_no_answer(version: Version) {
         clock.set(off, &wrong).await;
         let (ours, theirs) = (client_of(&right, way).await, client_of(&wrong, way).await);
         let mut differing = 0;
-        for asked in 0..2 * QUOTA * CLIENTS {
-            let (subject, units) = (asked % CLIENTS, asked % 3);
+        for number in 0..2 * QUOTA * CLIENTS {
+            let (subject, units) = (number % CLIENTS, number % 3);
             let right = ours.take(subject, units).await.unwrap();
             differing += u64::from(theirs.take(subject, units).await.unwrap() != right);
         }

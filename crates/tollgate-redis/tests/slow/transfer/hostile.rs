@@ -99,7 +99,7 @@ async fn without_memory_what_is_kept_is_joined_and_new_keys_are_reported() {
         let (limit, kept, new) = (window(), subject(0), subject(1));
         let place = |subject| CellKey { limit: &limit, subject };
         store.join(NOW, &[(place(&kept), window_of(7))]).await.unwrap();
-        server.tell(&["CONFIG", "SET", "maxmemory", "1"]).await;
+        server.execute(&["CONFIG", "SET", "maxmemory", "1"]).await;
         for used in 8..100 {
             assert_eq!(store.join(NOW, &[(place(&kept), window_of(used))]).await, Ok(()));
             let full = store.join(NOW, &[(place(&new), window_of(used))]).await;

@@ -160,9 +160,9 @@ impl Round {
         for pair in &self.pairs {
             let Some(cell) = pair.joined(self.moments) else { continue };
             let charge = Charge { limit: &pair.limit, subject: &pair.subject, operation };
-            let told = store.apply(now, &[charge]).await.expect("an answer")[0];
+            let reading = store.apply(now, &[charge]).await.expect("an answer")[0];
             let right = assess(Some(&cell), &pair.limit, Cost::ONE, now);
-            assert_eq!(told, right, "TOLLGATE_SEED={} {:?} {cell:?}", self.seed, pair.limit);
+            assert_eq!(reading, right, "TOLLGATE_SEED={} {:?} {cell:?}", self.seed, pair.limit);
         }
     }
 }

@@ -128,7 +128,7 @@ fn single<'a>(
     let mut lines = fields.get_all(name).iter();
     match (lines.next(), lines.next()) {
         (line, None) => Ok(line),
-        _ => Err(SubRequestError::Twice(name)),
+        _ => Err(SubRequestError::Duplicate(name)),
     }
 }
 
@@ -200,7 +200,7 @@ pub(super) enum SubRequestError {
     /// This field is missing.
     Missing(&'static str),
     /// This field is present more than once.
-    Twice(&'static str),
+    Duplicate(&'static str),
     /// This field has an invalid value. The second text describes the expected value.
     Invalid(&'static str, &'static str),
 }
@@ -217,7 +217,7 @@ impl fmt::Display for SubRequestError {
                  remove the pair that it does not set",
             ),
             Self::Missing(name) => write!(f, "{name} is missing: the proxy has to set it"),
-            Self::Twice(name) => {
+            Self::Duplicate(name) => {
                 write!(
                     f,
                     "{name} is present twice: the proxy has to replace the field of its client"

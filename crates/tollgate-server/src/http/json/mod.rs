@@ -82,20 +82,20 @@ mod tests {
 
     #[test]
     fn the_place_and_the_nearest_name_are_reported() {
-        let (pointer, told) = fault(r#"{"limits":[{"name":"a"},{"name":"b","costs":1}]}"#);
+        let (pointer, message) = fault(r#"{"limits":[{"name":"a"},{"name":"b","costs":1}]}"#);
         assert_eq!(pointer, "/limits/1");
-        assert!(told.contains("unknown name \"costs\"; did you mean \"cost\"?"), "{told}");
-        let (pointer, told) = fault(r#"{"limits":[{"name":"a","cost":-1}]}"#);
+        assert!(message.contains("unknown name \"costs\"; did you mean \"cost\"?"), "{message}");
+        let (pointer, message) = fault(r#"{"limits":[{"name":"a","cost":-1}]}"#);
         assert_eq!(pointer, "/limits/0/cost");
-        assert!(told.contains("-1") && told.contains("whole number"), "{told}");
-        let (pointer, told) = fault(r#"{"limits":[{"name":"a","subject":{"t":"1","t":"2"}}]}"#);
+        assert!(message.contains("-1") && message.contains("whole number"), "{message}");
+        let (pointer, message) = fault(r#"{"limits":[{"name":"a","subject":{"t":"1","t":"2"}}]}"#);
         assert_eq!(pointer, "/limits/0/subject");
-        assert!(told.contains("\"t\" is given twice"), "{told}");
-        let (pointer, told) = fault(r#"{"limits":[{"cost":1}]}"#);
-        assert_eq!((&*pointer, &*told), ("/limits/0", "\"name\" is missing"));
+        assert!(message.contains("\"t\" is given twice"), "{message}");
+        let (pointer, message) = fault(r#"{"limits":[{"cost":1}]}"#);
+        assert_eq!((&*pointer, &*message), ("/limits/0", "\"name\" is missing"));
         let (pointer, _) = fault(r#"{"limits":[{"name":"a","subject":{"a~/b":1}}]}"#);
         assert_eq!(pointer, "/limits/0/subject/a~0~1b");
-        let (pointer, told) = fault("{]");
-        assert!(pointer.is_empty() && told.contains("line 1 column 2"), "{told}");
+        let (pointer, message) = fault("{]");
+        assert!(pointer.is_empty() && message.contains("line 1 column 2"), "{message}");
     }
 }

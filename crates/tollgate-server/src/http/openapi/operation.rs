@@ -28,7 +28,7 @@ pub(super) struct Operation {
     /// The content of the response.
     pub(super) answer: Holds,
     /// The description of the response.
-    pub(super) told: &'static str,
+    pub(super) response: &'static str,
     /// The content of the response with status 429, if a refusal has that status.
     pub(super) refusal: Option<Holds>,
     /// The problems of this operation, in addition to the problems of every body and of every path
@@ -100,7 +100,7 @@ const CHECK: Operation = Operation {
     body: Some(Body { schema: of::<CheckRequest<'_>>, examples: CHECKS }),
     parameters: of_a_charge,
     answer: Holds::Json(of::<DecisionResponse<'_>>),
-    told: "The decision: admitted or refused.",
+    response: "The decision: admitted or refused.",
     refusal: None,
     problems: &[
         Kind::InvalidJson,
@@ -129,7 +129,7 @@ const REFUND: Operation = Operation {
     }),
     parameters: Vec::new,
     answer: Holds::Json(of::<RefundResponse<'_>>),
-    told: "The outcome, and the refund of each limit.",
+    response: "The outcome, and the refund of each limit.",
     refusal: None,
     problems: &[Kind::InvalidJson, Kind::InvalidReceipt, Kind::StoreUnavailable],
 };
@@ -144,7 +144,7 @@ const READY: Operation = Operation {
     body: None,
     parameters: Vec::new,
     answer: Holds::Text,
-    told: "The node can accept traffic.",
+    response: "The node can accept traffic.",
     refusal: None,
     problems: &[Kind::NotReady],
 };
@@ -164,7 +164,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: None,
         parameters: Vec::new,
         answer: Holds::Text,
-        told: "The process serves requests.",
+        response: "The process serves requests.",
         refusal: None,
         problems: &[],
     },
@@ -177,7 +177,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         body: None,
         parameters: Vec::new,
         answer: Holds::Text,
-        told: "The metrics.",
+        response: "The metrics.",
         refusal: None,
         problems: &[Kind::NotFound],
     },
@@ -197,7 +197,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "If one charge is invalid, the whole batch is refused and nothing is charged.",
         body: Some(Body { schema: of::<BatchRequest<'_>>, examples: BATCHES }),
         answer: Holds::Json(of::<BatchResponse<'_>>),
-        told: "A decision for each charge.",
+        response: "A decision for each charge.",
         ..CHECK
     },
     Operation {
@@ -207,7 +207,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
         description: "Returns whether the request would be admitted now, and the status of its \
             limits.",
         parameters: || vec![preference()],
-        told: "The decision that a check would return.",
+        response: "The decision that a check would return.",
         problems: &[
             Kind::InvalidJson,
             Kind::UnknownLimit,
@@ -242,7 +242,7 @@ pub(super) const OPERATIONS: &[Operation] = &[
             charges become invalid. Requires an administrator's token. The log contains the \
             subject.",
         parameters: limits_and_subject,
-        told: "The status after the reset.",
+        response: "The status after the reset.",
         ..STANDING
     },
 ];
@@ -258,7 +258,7 @@ const STANDING: Operation = Operation {
     body: None,
     parameters: limits_or_all_and_subject,
     answer: Holds::Json(of::<SubjectStatusResponse<'_>>),
-    told: "The status of the limits.",
+    response: "The status of the limits.",
     refusal: None,
     problems: &[
         Kind::InvalidQuery,
@@ -280,7 +280,7 @@ const AUTHORIZE: Operation = Operation {
     body: None,
     parameters: held_request,
     answer: Holds::Nothing,
-    told: "The request is admitted. The header fields are those of the policy's profiles, and \
+    response: "The request is admitted. The header fields are those of the policy's profiles, and \
         `tollgate-receipt`.",
     refusal: Some(Holds::Problem),
     problems: &[Kind::InvalidRequest, Kind::StoreUnavailable],
@@ -302,7 +302,7 @@ const DESCRIPTORS: Operation = Operation {
     }),
     parameters: Vec::new,
     answer: Holds::Json(descriptors::response),
-    told: "The request is admitted.",
+    response: "The request is admitted.",
     refusal: Some(Holds::Json(descriptors::response)),
     problems: &[Kind::StoreUnavailable],
 };

@@ -22,7 +22,7 @@ pub(super) const TENANTS: &[Operation] = &[
         body: None,
         parameters: listing,
         answer: Holds::Json(of::<TenantsResponse>),
-        told: "One page of tenants.",
+        response: "One page of tenants.",
         refusal: None,
         problems: &[Kind::InvalidQuery, Kind::NotFound],
     },
@@ -37,7 +37,7 @@ pub(super) const TENANTS: &[Operation] = &[
         body: None,
         parameters: importing,
         answer: Holds::Json(of::<ImportResponse>),
-        told: "The number of rows, and of tenants before and after.",
+        response: "The number of rows, and of tenants before and after.",
         refusal: None,
         problems: &[
             Kind::InvalidQuery,
@@ -57,7 +57,7 @@ pub(super) const TENANTS: &[Operation] = &[
         summary: "Return a tenant",
         description: "Returns the plan and the own quotas of the tenant.",
         answer: Holds::Json(of::<TenantDetails>),
-        told: "The tenant.",
+        response: "The tenant.",
         ..TENANT
     },
     Operation {
@@ -74,7 +74,7 @@ pub(super) const TENANTS: &[Operation] = &[
             ],
         }),
         answer: Holds::Json(of::<TenantResponse>),
-        told: "The previous and the new row.",
+        response: "The previous and the new row.",
         problems: &[
             Kind::InvalidJson,
             Kind::InvalidTenant,
@@ -91,7 +91,7 @@ pub(super) const TENANTS: &[Operation] = &[
         description: "The tenant has the default quotas again. Removing a tenant that has no row \
             succeeds.",
         answer: Holds::Json(of::<TenantResponse>),
-        told: "The previous row.",
+        response: "The previous row.",
         problems: &[
             Kind::InvalidTenant,
             Kind::TenantsRefused,
@@ -111,7 +111,7 @@ const TENANT: Operation = Operation {
     body: None,
     parameters: name,
     answer: Holds::Nothing,
-    told: "",
+    response: "",
     refusal: None,
     problems: &[Kind::InvalidTenant, Kind::NotFound],
 };

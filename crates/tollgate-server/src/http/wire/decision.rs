@@ -176,15 +176,15 @@ impl<'a> OverriddenLimit<'a> {
         applied: &'a AppliedOverride,
         show: impl FnOnce(&Override) -> Option<OverrideDetails>,
     ) -> Self {
-        let AppliedOverride { limit, said, .. } = applied;
-        let effect = match said.effect {
+        let AppliedOverride { limit, definition, .. } = applied;
+        let effect = match definition.effect {
             Effect::Quota { .. } => OverrideEffect::Quota,
             Effect::Unlimited => OverrideEffect::Unlimited,
             Effect::Blocked => OverrideEffect::Blocked,
             Effect::Counted => OverrideEffect::Counted,
         };
-        let expires = said.ends_at();
-        Self { limit: limit.name(), effect, expires, definition: show(said) }
+        let expires = definition.ends_at();
+        Self { limit: limit.name(), effect, expires, definition: show(definition) }
     }
 }
 

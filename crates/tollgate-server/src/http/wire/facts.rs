@@ -88,8 +88,8 @@ fn is_visible(text: &str) -> bool {
 
 fn invalid<E: Error>(text: &str, expected: &'static str) -> E {
     /// The most bytes of a text that an error message repeats.
-    const TOLD: usize = 100;
-    let message = text.char_indices().nth(TOLD).map_or(text, |(end, _)| &text[..end]);
+    const MAX_MESSAGE_CHARS: usize = 100;
+    let message = text.char_indices().nth(MAX_MESSAGE_CHARS).map_or(text, |(end, _)| &text[..end]);
     E::invalid_value(Unexpected::Str(message), &expected)
 }
 

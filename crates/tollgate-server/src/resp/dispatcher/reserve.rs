@@ -18,8 +18,8 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
             Ok(millis) => Millis::new(millis.get()),
             Err(error) => return self.replies.error(error),
         };
-        let asked: Vec<&[u8]> = [&args[1..3], &args[4..]].concat();
-        let plan = tg_commands::charge(&policy, &asked, self.limiter.key());
+        let charge_args: Vec<&[u8]> = [&args[1..3], &args[4..]].concat();
+        let plan = tg_commands::charge(&policy, &charge_args, self.limiter.key());
         let NamedPlan { planned, on_failure } = match plan {
             Ok(plan) => plan,
             Err(error) => return self.replies.error(error),

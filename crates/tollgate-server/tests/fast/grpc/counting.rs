@@ -25,31 +25,31 @@ async fn what_one_descriptor_refuses_the_others_still_count() {
         let expected = format!(
             "{overall}: OK two 2/MINUTE left {two} in 50s; OK five 5/MINUTE left {left} in 50s"
         );
-        assert_eq!(printed(&world.ask(both()).await), expected);
+        assert_eq!(printed(&world.decide(both()).await), expected);
     }
-    let refused = world.ask(both()).await;
+    let refused = world.decide(both()).await;
     let expected = "OVER: OVER two 2/MINUTE left 0 in 50s; OK five 5/MINUTE left 2 in 50s";
     assert_eq!(printed(&refused), expected);
-    let blocked = world.ask(vec![descriptor("five=1"), descriptor("shut=1")]).await;
+    let blocked = world.decide(vec![descriptor("five=1"), descriptor("shut=1")]).await;
     assert_eq!(printed(&blocked), "OVER: OK five 5/MINUTE left 1 in 50s; OVER shut 0");
 }
 
 #[tokio::test]
 async fn the_same_descriptor_twice_is_counted_twice() {
     let world = World::new(POLICY).await;
-    let answer = world.ask(vec![descriptor("five=1"), descriptor("five=1")]).await;
+    let answer = world.decide(vec![descriptor("five=1"), descriptor("five=1")]).await;
     assert!(printed(&answer).starts_with("OK: "));
-    let look = world.ask(vec![counting("five=1", 0)]).await;
+    let look = world.decide(vec![counting("five=1", 0)]).await;
     assert_eq!(printed(&look), "OK: OK five 5/MINUTE left 3 in 50s");
 }
 
 #[tokio::test]
 async fn an_impossible_hit_leaves_the_others_alone() {
     let world = World::new(POLICY).await;
-    let answer = world.ask(vec![counting("two=1", u64::MAX), descriptor("five=1")]).await;
+    let answer = world.decide(vec![counting("two=1", u64::MAX), descriptor("five=1")]).await;
     let expected = "OVER: OVER two 2/MINUTE left 2 in 50s; OK five 5/MINUTE left 4 in 50s";
     assert_eq!(printed(&answer), expected);
-    let back = world.ask(vec![giving_back("five=1", 1), descriptor("two=1")]).await;
+    let back = world.decide(vec![giving_back("five=1", 1), descriptor("two=1")]).await;
     let expected = "OK: OK five 5/MINUTE left 5 in 50s; OK two 2/MINUTE left 1 in 50s";
     assert_eq!(printed(&back), expected);
 }
@@ -57,10 +57,10 @@ async fn an_impossible_hit_leaves_the_others_alone() {
 #[tokio::test]
 async fn quotas_are_alternatives_here_as_well() {
     let world = World::new(POLICY).await;
-    world.ask(vec![counting("q=1", 2)]).await;
-    let answer = world.ask(vec![descriptor("q=1"), descriptor("q=2")]).await;
+    world.decide(vec![counting("q=1", 2)]).await;
+    let answer = world.decide(vec![descriptor("q=1"), descriptor("q=2")]).await;
     let expected = "OK: OVER q 2/MINUTE left 0 in 50s; OK q 2/MINUTE left 1 in 50s";
     assert_eq!(printed(&answer), expected);
-    let answer = world.ask(vec![descriptor("q=1"), counting("q=2", 2)]).await;
+    let answer = world.decide(vec![descriptor("q=1"), counting("q=2", 2)]).await;
     assert!(printed(&answer).starts_with("OVER: OVER "));
 }

@@ -37,7 +37,7 @@ answers: { headers: [github] }
 async fn each_descriptor_has_its_status() {
     let world = World::new(POLICY).await;
     let all = ["a=1", "nothing", "free=1", "odd=1", "huge=1", "hidden=1", "bucket=1", "deep=1"];
-    let answer = world.ask(all.map(descriptor).into()).await;
+    let answer = world.decide(all.map(descriptor).into()).await;
     let expected = "OK: OK minute 3/MINUTE left 2 in 50s; OK; OK left 4294967295; \
                     OK odd-one 5 left 4 in 90s; OK huge 4294967295/HOUR left 4294967295 in 2750s; \
                     OK left 1 in 6350s; OK bucket 60/MINUTE left 1 in 1s; OK";
@@ -49,25 +49,25 @@ async fn a_request_that_one_descriptor_refuses_is_counted_on_none() {
     let world = World::new(POLICY).await;
     let both = || vec![descriptor("a=1"), descriptor("odd=1")];
     for left in [2, 1, 0] {
-        let answer = world.ask(both()).await;
+        let answer = world.decide(both()).await;
         assert!(printed(&answer).starts_with(&format!("OK: OK minute 3/MINUTE left {left} ")));
     }
-    let refused = world.ask(both()).await;
+    let refused = world.decide(both()).await;
     let expected = "OVER: OVER minute 3/MINUTE left 0 in 50s; OK odd-one 5 left 2 in 90s";
     assert_eq!(printed(&refused), expected);
-    let alone = world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(printed(&alone), "OK: OK odd-one 5 left 1 in 90s");
+    let odd = world.decide(vec![descriptor("odd=1")]).await;
+    assert_eq!(printed(&odd), "OK: OK odd-one 5 left 1 in 90s");
 
     // Another value has another counter, and the next minute is a new window.
-    assert!(printed(&world.ask(vec![descriptor("a=2")]).await).starts_with("OK: "));
+    assert!(printed(&world.decide(vec![descriptor("a=2")]).await).starts_with("OK: "));
     world.later(49_999);
     assert_eq!(
-        printed(&world.ask(vec![descriptor("a=1")]).await),
+        printed(&world.decide(vec![descriptor("a=1")]).await),
         "OVER: OVER minute 3/MINUTE left 0 in 1s"
     );
     world.later(1);
     assert_eq!(
-        printed(&world.ask(vec![descriptor("a=1")]).await),
+        printed(&world.decide(vec![descriptor("a=1")]).await),
         "OK: OK minute 3/MINUTE left 2 in 60s"
     );
 }
@@ -84,12 +84,12 @@ async fn hits_are_the_descriptors_own_or_else_the_requests() {
     assert_eq!(printed(&answer), expected);
 
     // 0 hits only query whether one hit is left.
-    let look = || vec![counting("odd=1", 0)];
-    assert_eq!(printed(&world.ask(look()).await), "OK: OK odd-one 5 left 1 in 90s");
-    world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(printed(&world.ask(look()).await), "OVER: OVER odd-one 5 left 0 in 90s");
+    let peek = || vec![counting("odd=1", 0)];
+    assert_eq!(printed(&world.decide(peek()).await), "OK: OK odd-one 5 left 1 in 90s");
+    world.decide(vec![descriptor("odd=1")]).await;
+    assert_eq!(printed(&world.decide(peek()).await), "OVER: OVER odd-one 5 left 0 in 90s");
     // The same descriptor twice costs the sum, and both have the status after it.
-    let twice = world.ask(vec![descriptor("a=1"), descriptor("a=1")]).await;
+    let twice = world.decide(vec![descriptor("a=1"), descriptor("a=1")]).await;
     let one = "OK minute 3/MINUTE left 0 in 50s";
     assert_eq!(printed(&twice), format!("OK: {one}; {one}"));
 }
@@ -98,46 +98,47 @@ async fn hits_are_the_descriptors_own_or_else_the_requests() {
 async fn more_than_a_limit_holds_is_never_admitted() {
     let world = World::new(POLICY).await;
     for hits in [6, u64::from(u32::MAX), 1 << 53, 1 << 63, u64::MAX] {
-        let answer = world.ask(vec![counting("odd=1", hits)]).await;
+        let answer = world.decide(vec![counting("odd=1", hits)]).await;
         assert_eq!(printed(&answer), "OVER: OVER odd-one 5 left 5 in 90s", "{hits}");
         assert!(answer.response_headers_to_add.iter().all(|field| field.key != "retry-after"));
     }
     // A number above 2^53 - 1 is refused by every limit, however large.
     for (hits, expected) in [((1 << 53) - 1, "OK"), (1 << 53, "OVER"), (u64::MAX, "OVER")] {
         let fresh = format!("huge={hits}");
-        let answer = world.ask(vec![counting(&fresh, hits)]).await;
+        let answer = world.decide(vec![counting(&fresh, hits)]).await;
         assert!(printed(&answer).starts_with(&format!("{expected}: {expected} huge ")), "{hits}");
     }
-    let free = world.ask(vec![counting("free=1", u64::MAX), counting("nothing", u64::MAX)]).await;
+    let free =
+        world.decide(vec![counting("free=1", u64::MAX), counting("nothing", u64::MAX)]).await;
     assert_eq!(printed(&free), "OK: OK left 4294967295; OK");
 }
 
 #[tokio::test]
 async fn what_is_refunded_can_be_taken_again() {
     let world = World::new(POLICY).await;
-    world.ask(vec![counting("a=1", 3)]).await;
-    let answer = world.ask(vec![giving_back("a=1", 2)]).await;
+    world.decide(vec![counting("a=1", 3)]).await;
+    let answer = world.decide(vec![giving_back("a=1", 2)]).await;
     assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 2 in 50s");
     // Never more than was charged, and never into the next window.
     for hits in [5, u64::MAX] {
-        let answer = world.ask(vec![giving_back("a=1", hits)]).await;
+        let answer = world.decide(vec![giving_back("a=1", hits)]).await;
         assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 3 in 50s", "{hits}");
     }
-    world.ask(vec![counting("a=1", 3)]).await;
+    world.decide(vec![counting("a=1", 3)]).await;
     world.later(50_000);
-    world.ask(vec![giving_back("a=1", 3)]).await;
-    let answer = world.ask(vec![counting("a=1", 3)]).await;
+    world.decide(vec![giving_back("a=1", 3)]).await;
+    let answer = world.decide(vec![counting("a=1", 3)]).await;
     assert_eq!(printed(&answer), "OK: OK minute 3/MINUTE left 0 in 60s");
 
-    let fresh = world.ask(vec![giving_back("odd=new", 5), giving_back("shut", 1)]).await;
+    let fresh = world.decide(vec![giving_back("odd=new", 5), giving_back("shut", 1)]).await;
     assert_eq!(printed(&fresh), "OK: OK odd-one 5 left 5 in 90s; OK shut-down 0");
     // A full limit does not refuse a refund.
-    let mixed = world.ask(vec![giving_back("a=1", 1), descriptor("bucket=1")]).await;
+    let mixed = world.decide(vec![giving_back("a=1", 1), descriptor("bucket=1")]).await;
     assert_eq!(
         printed(&mixed),
         "OK: OK minute 3/MINUTE left 1 in 60s; OK bucket 60/MINUTE left 1 in 1s"
     );
-    let bucket = world.ask(vec![giving_back("bucket=1", 1)]).await;
+    let bucket = world.decide(vec![giving_back("bucket=1", 1)]).await;
     assert!(
         printed(&bucket).starts_with("OK: OK bucket 60/MINUTE left 2 "),
         "{}",
@@ -150,24 +151,24 @@ async fn what_is_refunded_can_be_taken_again() {
 #[tokio::test]
 async fn what_is_refunded_is_refunded_by_its_override() {
     let world = World::new(POLICY).await;
-    let says = async |effect| {
+    let set_override = async |effect| {
         let target =
-            OverrideScope { limit: Some("bucket".into()), target: OverrideTarget::Everybody };
+            OverrideScope { limit: Some("bucket".into()), target: OverrideTarget::AllSubjects };
         let expires_at = START.after(Millis::from_secs(60));
         let described = Override { target, effect, expires_at, reason: "a test".into() };
         world.overrides.change(START, OverrideChange::Set(described)).await.unwrap();
     };
     let left = async |descriptor| {
-        let printed = printed(&world.ask(vec![descriptor]).await);
+        let printed = printed(&world.decide(vec![descriptor]).await);
         printed.split(" in ").next().unwrap().to_owned()
     };
-    says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
+    set_override(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
     assert_eq!(left(counting("bucket=1", 100)).await, "OK: OK bucket 1000/MINUTE left 900");
     assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK bucket 1000/MINUTE left 905");
     // Nothing was charged, so nothing is refunded.
-    says(Effect::Unlimited).await;
+    set_override(Effect::Unlimited).await;
     assert_eq!(left(giving_back("bucket=1", 5)).await, "OK: OK");
-    says(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
+    set_override(Effect::Quota { quota: 1_000, burst: Some(1_000) }).await;
     assert_eq!(left(counting("bucket=1", 1)).await, "OK: OK bucket 1000/MINUTE left 904");
 }
 
@@ -183,7 +184,7 @@ async fn values_that_are_no_text_are_counted_each_for_itself() {
         [(&b"\xff"[..], 2), (b"\xff", 1), (b"\xfe", 2), (b"", 2), ("\u{fffd}".as_bytes(), 2)]
     {
         let expected = format!("OK: OK minute 3/MINUTE left {left} in 50s");
-        assert_eq!(printed(&world.ask(value(bytes)).await), expected, "{bytes:?}");
+        assert_eq!(printed(&world.decide(value(bytes)).await), expected, "{bytes:?}");
     }
 }
 
@@ -191,7 +192,7 @@ async fn values_that_are_no_text_are_counted_each_for_itself() {
 async fn what_is_blocked_counts_nowhere() {
     let world = World::new(POLICY).await;
     for _ in 0..5 {
-        let answer = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
+        let answer = world.decide(vec![descriptor("a=1"), descriptor("shut=1")]).await;
         let expected = "OVER: OK minute 3/MINUTE left 3 in 50s; OVER shut-down 0";
         assert_eq!(printed(&answer), expected);
         // There is no limit status that explains the refusal.
@@ -203,7 +204,7 @@ async fn what_is_blocked_counts_nowhere() {
 async fn shadows_count_and_stop_nobody() {
     let world = World::new(POLICY).await;
     for left in [2, 1, 0, 0] {
-        let answer = world.ask(vec![descriptor("dark=1"), descriptor("odd=1")]).await;
+        let answer = world.decide(vec![descriptor("dark=1"), descriptor("odd=1")]).await;
         let begin = format!("OK: OK minute 3/MINUTE left {left} in 50s; OK odd-one 5 ");
         let described = printed(&answer);
         assert!(described.starts_with(&begin), "{described}");
@@ -213,20 +214,20 @@ async fn shadows_count_and_stop_nobody() {
 #[tokio::test]
 async fn what_is_replaced_is_not_counted() {
     let world = World::new(POLICY).await;
-    let answer = world.ask(vec![descriptor("odd=1"), descriptor("vip=1")]).await;
+    let answer = world.decide(vec![descriptor("odd=1"), descriptor("vip=1")]).await;
     assert_eq!(printed(&answer), "OK: OK; OK left 4294967295");
-    let alone = world.ask(vec![descriptor("odd=1")]).await;
-    assert_eq!(printed(&alone), "OK: OK odd-one 5 left 4 in 90s");
+    let odd = world.decide(vec![descriptor("odd=1")]).await;
+    assert_eq!(printed(&odd), "OK: OK odd-one 5 left 4 in 90s");
 }
 
 #[tokio::test]
 async fn values_of_a_pattern_can_share_a_counter() {
     let world = World::new(POLICY).await;
     for (path, left) in [("/search", 2), ("/search/users", 1), ("/searching", 0)] {
-        let answer = world.ask(vec![descriptor(&format!("deep=1,path={path}"))]).await;
+        let answer = world.decide(vec![descriptor(&format!("deep=1,path={path}"))]).await;
         assert_eq!(printed(&answer), format!("OK: OK minute 3/MINUTE left {left} in 50s"));
     }
-    let other = world.ask(vec![descriptor("deep=1,path=/find")]).await;
+    let other = world.decide(vec![descriptor("deep=1,path=/find")]).await;
     assert_eq!(printed(&other), "OK: OK");
 }
 
@@ -239,16 +240,16 @@ fn bringing(requests_per_unit: u32, unit: RateLimitUnit) -> RateLimitDescriptor 
 async fn a_limit_can_be_brought_along() {
     let world = World::new(POLICY).await;
     let minute = |requests| vec![bringing(requests, RateLimitUnit::Minute)];
-    assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 1 in 50s");
-    assert_eq!(printed(&world.ask(minute(2)).await), "OK: OK - 2/MINUTE left 0 in 50s");
-    assert_eq!(printed(&world.ask(minute(2)).await), "OVER: OVER - 2/MINUTE left 0 in 50s");
+    assert_eq!(printed(&world.decide(minute(2)).await), "OK: OK - 2/MINUTE left 1 in 50s");
+    assert_eq!(printed(&world.decide(minute(2)).await), "OK: OK - 2/MINUTE left 0 in 50s");
+    assert_eq!(printed(&world.decide(minute(2)).await), "OVER: OVER - 2/MINUTE left 0 in 50s");
     // A raised override continues with the same counter. The counter of the policy's own limit was
     // never charged.
-    assert_eq!(printed(&world.ask(minute(4)).await), "OK: OK - 4/MINUTE left 1 in 50s");
-    let own = world.ask(vec![descriptor("a=1")]).await;
+    assert_eq!(printed(&world.decide(minute(4)).await), "OK: OK - 4/MINUTE left 1 in 50s");
+    let own = world.decide(vec![descriptor("a=1")]).await;
     assert_eq!(printed(&own), "OK: OK minute 3/MINUTE left 2 in 50s");
-    assert_eq!(printed(&world.ask(minute(0)).await), "OVER: OVER - 0");
-    let year = world.ask(vec![bringing(1, RateLimitUnit::Year)]).await;
+    assert_eq!(printed(&world.decide(minute(0)).await), "OVER: OVER - 0");
+    let year = world.decide(vec![bringing(1, RateLimitUnit::Year)]).await;
     assert!(printed(&year).starts_with("OK: OK - 1/YEAR left 0 "), "{}", printed(&year));
 }
 
@@ -262,7 +263,7 @@ async fn clients_are_reported_as_the_policy_says() {
         pairs.sort();
         pairs
     };
-    let ask = || vec![descriptor("a=1"), descriptor("hidden=1"), descriptor("dark=1")];
+    let three = || vec![descriptor("a=1"), descriptor("hidden=1"), descriptor("dark=1")];
     let expected = [
         "x-ratelimit-limit: 3",
         "x-ratelimit-remaining: 2",
@@ -270,12 +271,12 @@ async fn clients_are_reported_as_the_policy_says() {
         "x-ratelimit-resource: minute",
         "x-ratelimit-used: 1",
     ];
-    let answer = world.ask(ask()).await;
+    let answer = world.decide(three()).await;
     assert_eq!(fields(&answer), expected);
     assert!(answer.raw_body.is_empty() && answer.dynamic_metadata.is_none());
 
-    world.ask(vec![counting("a=1", 2)]).await;
-    let refused = world.ask(ask()).await;
+    world.decide(vec![counting("a=1", 2)]).await;
+    let refused = world.decide(three()).await;
     let refusal = fields(&refused);
     // GitHub sends no `retry-after` with a primary refusal, and a body that octokit parses.
     assert!(refusal.iter().all(|field| !field.starts_with("retry-after")), "{refusal:?}");

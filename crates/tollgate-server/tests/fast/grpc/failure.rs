@@ -65,9 +65,9 @@ async fn a_domain_that_denies_is_unavailable() {
         ("none=1", "OK: OK"),
         ("shut=1", "OVER: OVER - 0"),
     ] {
-        assert_eq!(printed(&world.ask(vec![descriptor(free)]).await), expected, "{free}");
+        assert_eq!(printed(&world.decide(vec![descriptor(free)]).await), expected, "{free}");
     }
-    let back = world.ask(vec![giving_back("a=1", 1)]).await;
+    let back = world.decide(vec![giving_back("a=1", 1)]).await;
     assert_eq!(printed(&back), "OK: OK");
 }
 
@@ -75,11 +75,11 @@ async fn a_domain_that_denies_is_unavailable() {
 async fn a_domain_that_allows_lets_pass_and_says_nothing() {
     for on_failure in ["allow", "local"] {
         let world = broken(on_failure).await;
-        let answer = world.ask(vec![descriptor("a=1"), descriptor("q=1")]).await;
+        let answer = world.decide(vec![descriptor("a=1"), descriptor("q=1")]).await;
         assert_eq!(printed(&answer), "OK: OK; OK", "{on_failure}");
         assert!(answer.response_headers_to_add.is_empty());
         // A blocked descriptor is refused without the store.
-        let blocked = world.ask(vec![descriptor("a=1"), descriptor("shut=1")]).await;
+        let blocked = world.decide(vec![descriptor("a=1"), descriptor("shut=1")]).await;
         assert_eq!(printed(&blocked), "OVER: OK; OVER - 0", "{on_failure}");
     }
 }

@@ -181,7 +181,7 @@ fn limits() -> Vec<Row> {
 #[tokio::test]
 async fn each_message_has_its_answer() {
     let world = World::new(POLICY).await;
-    world.ask(vec![counting(FULL, 2)]).await;
+    world.decide(vec![counting(FULL, 2)]).await;
     let rows = [shapes(), values(), numbers(), limits()].concat();
     assert_eq!(rows.len(), 45);
     for (what, requested, expected) in rows {

@@ -42,7 +42,7 @@ fn plain(value: &Value) -> serde_json::Value {
 #[tokio::test]
 async fn nodes_hand_on_what_is_written_there_while_they_are_not_over() {
     let world = World::new(POLICY).await;
-    assert_eq!(read(&world.ask(vec![descriptor("plain=1")]).await), json!(null));
+    assert_eq!(read(&world.decide(vec![descriptor("plain=1")]).await), json!(null));
 
     let mut requested = request(vec![counting("gold=1", 2), descriptor("silver=1")]);
     requested.hits_addend = 1;
@@ -57,7 +57,7 @@ async fn nodes_hand_on_what_is_written_there_while_they_are_not_over() {
     });
     assert_eq!(read(&world.send(requested).await.unwrap()), both);
 
-    let refused = world.ask(vec![descriptor("gold=1"), descriptor("silver=1")]).await;
+    let refused = world.decide(vec![descriptor("gold=1"), descriptor("silver=1")]).await;
     assert_eq!(read(&refused)["metadata"], json!({ "tier": "silver", "of": { "c": 2.0 } }));
 }
 
@@ -66,10 +66,10 @@ async fn backends_with_quota_left_are_named() {
     let world = World::new(POLICY).await;
     let (one, two) =
         ("backend_name=x,model_name_override=m", "backend_name=y,model_name_override=m");
-    world.ask(vec![counting(one, 2)]).await;
-    let answer = world.ask(vec![descriptor(one), descriptor(two)]).await;
+    world.decide(vec![counting(one, 2)]).await;
+    let answer = world.decide(vec![descriptor(one), descriptor(two)]).await;
     let left = json!([{ "backend_name": "y", "model_name_override": "m" }]);
     assert_eq!(read(&answer)["passedBackends"], left);
-    let answer = world.ask(vec![descriptor(one), counting(two, 2)]).await;
+    let answer = world.decide(vec![descriptor(one), counting(two, 2)]).await;
     assert_eq!(read(&answer).get("passedBackends"), None);
 }

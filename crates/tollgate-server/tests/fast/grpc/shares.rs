@@ -17,7 +17,7 @@ descriptors:
 async fn who_is_not_held_to_a_limit_has_no_status_of_another() {
     let world = World::new(POLICY).await;
     for left in [4, 3, 2] {
-        let answer = world.ask(vec![descriptor("one=1"), descriptor("other=1")]).await;
+        let answer = world.decide(vec![descriptor("one=1"), descriptor("other=1")]).await;
         assert_eq!(printed(&answer), format!("OK: OK; OK other 5/MINUTE left {left} in 50s"));
     }
 }

@@ -100,14 +100,14 @@ async fn a_token_opens_everything_else() {
 async fn services_report_what_they_are_until_the_process_ends() {
     let mut world = World::new(POLICY).await;
     let mut client = ServerReflectionClient::new(channel(&world.address).await);
-    let ask = |message_request| ServerReflectionRequest {
+    let reflection_request = |message_request| ServerReflectionRequest {
         host: String::new(),
         message_request: Some(message_request),
     };
     let symbol = "envoy.service.ratelimit.v3.RateLimitService".to_owned();
     let questions = [
-        ask(MessageRequest::ListServices(String::new())),
-        ask(MessageRequest::FileContainingSymbol(symbol)),
+        reflection_request(MessageRequest::ListServices(String::new())),
+        reflection_request(MessageRequest::FileContainingSymbol(symbol)),
     ];
     // The client never ends its request stream.
     let questions = tokio_stream::iter(questions).chain(tokio_stream::pending());
@@ -143,7 +143,7 @@ async fn what_was_asked_is_answered_before_the_end() {
             answered
         });
     }
-    while world.ask(vec![descriptor("a=1")]).await.statuses[0].limit_remaining > 500 {}
+    while world.decide(vec![descriptor("a=1")]).await.statuses[0].limit_remaining > 500 {}
     assert_eq!(world.end().await, Ok(()));
     // Every call ended with its response, or because the listener was closed.
     let answered = timeout(PATIENCE, asking.join_all()).await.unwrap();
@@ -195,7 +195,7 @@ async fn a_client_that_does_not_introduce_itself_is_left() {
         let read = timeout(PATIENCE, stream.read_to_end(&mut received)).await;
         assert!(read.is_ok(), "{half:?}");
     }
-    assert!(printed(&world.ask(vec![descriptor("a=1")]).await).starts_with("OK: "));
+    assert!(printed(&world.decide(vec![descriptor("a=1")]).await).starts_with("OK: "));
 }
 
 #[tokio::test]

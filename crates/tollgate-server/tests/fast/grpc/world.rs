@@ -76,7 +76,7 @@ impl World {
     }
 
     /// Calls the service with `descriptors` of the domain `edge`, one hit each.
-    pub(crate) async fn ask(&self, descriptors: Vec<RateLimitDescriptor>) -> RateLimitResponse {
+    pub(crate) async fn decide(&self, descriptors: Vec<RateLimitDescriptor>) -> RateLimitResponse {
         self.send(request(descriptors)).await.unwrap()
     }
 

@@ -18,11 +18,11 @@ fn world() -> World {
     World::over(Memory::default(), options)
 }
 
-async fn ask(world: &World, method: &str, path: &str, token: &[&str]) -> Answered {
+async fn send(world: &World, method: &str, path: &str, token: &[&str]) -> Answered {
     let request = Request::builder().method(method).uri(path);
     let request =
         token.iter().fold(request, |request, line| request.header("authorization", *line));
-    world.ask(request.body(Body::empty()).unwrap()).await
+    world.call(request.body(Body::empty()).unwrap()).await
 }
 
 const GUARDED: [(&str, &str); 7] = [
@@ -60,14 +60,14 @@ async fn decisions_need_a_token() {
     ];
     for (method, path) in GUARDED {
         for token in wrong {
-            let answered = ask(&world, method, path, token).await;
+            let answered = send(&world, method, path, token).await;
             assert_eq!(answered.problem(401), "unauthorized", "{method} {path} {token:?}");
             assert_eq!(answered.headers["www-authenticate"], "Bearer realm=\"tollgate\"");
             assert!(!String::from_utf8_lossy(&answered.bytes).contains("0123456789"));
         }
         for token in [TOKEN, ADMIN] {
             for scheme in ["Bearer", "bearer"] {
-                let answered = ask(&world, method, path, &[&format!("{scheme} {token}")]).await;
+                let answered = send(&world, method, path, &[&format!("{scheme} {token}")]).await;
                 assert_ne!(answered.status, 401, "{method} {path}");
             }
         }
@@ -79,26 +79,26 @@ async fn administrators_show_a_token_of_their_own() {
     let world = world();
     for (method, path) in FOR_ADMINISTRATORS {
         for token in [None, Some("Bearer 0123456789abcdee")] {
-            let answered = ask(&world, method, path, token.as_slice()).await;
+            let answered = send(&world, method, path, token.as_slice()).await;
             assert_eq!(answered.problem(401), "unauthorized", "{method} {path} {token:?}");
         }
-        let callers = ask(&world, method, path, &[&format!("Bearer {TOKEN}")]).await;
+        let callers = send(&world, method, path, &[&format!("Bearer {TOKEN}")]).await;
         assert_eq!(callers.problem(403), "forbidden", "{method} {path}");
-        let admins = ask(&world, method, path, &[&format!("Bearer {ADMIN}")]).await;
+        let admins = send(&world, method, path, &[&format!("Bearer {ADMIN}")]).await;
         assert!(!matches!(admins.status.as_u16(), 401 | 403), "{method} {path}");
     }
     let open = World::new();
     for (method, path) in FOR_ADMINISTRATORS {
-        assert_eq!(ask(&open, method, path, &[]).await.problem(403), "forbidden", "{path}");
+        assert_eq!(send(&open, method, path, &[]).await.problem(403), "forbidden", "{path}");
     }
 }
 
 #[tokio::test]
 async fn proxies_show_theirs_in_a_field_of_its_own() {
     let world = world();
-    let ask = async |name: &str, token: &str| {
+    let send = async |name: &str, token: &str| {
         let request = Request::get("/v1/authorize").header(name, token);
-        world.ask(request.body(Body::empty()).unwrap()).await
+        world.call(request.body(Body::empty()).unwrap()).await
     };
     for (name, token) in [
         ("authorization", format!("Bearer {TOKEN}")),
@@ -106,10 +106,10 @@ async fn proxies_show_theirs_in_a_field_of_its_own() {
         ("x-tollgate-token", "0123456789abcdee".to_owned()),
         ("x-tollgate-token", format!("Bearer {TOKEN}")),
     ] {
-        assert_eq!(ask(name, &token).await.problem(403), "untrusted-proxy", "{name}: {token}");
+        assert_eq!(send(name, &token).await.problem(403), "untrusted-proxy", "{name}: {token}");
     }
     // The proxy is trusted, but has not sent the request that it holds.
-    assert_eq!(ask("x-tollgate-token", TOKEN).await.problem(400), "invalid-request");
+    assert_eq!(send("x-tollgate-token", TOKEN).await.problem(400), "invalid-request");
 }
 
 #[tokio::test]

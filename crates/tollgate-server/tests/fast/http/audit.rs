@@ -21,14 +21,14 @@ fn world() -> World {
     World::over(Memory::default(), options)
 }
 
-async fn ask(world: &World, method: &str, path: &str, body: &Value) -> Value {
+async fn send(world: &World, method: &str, path: &str, body: &Value) -> Value {
     let request = Request::builder()
         .method(method)
         .uri(path)
         .header("authorization", format!("Bearer {TOKEN}"))
         .header("content-type", "application/json")
         .header("x-request-id", "r-1");
-    world.ask(request.body(body.to_string().into()).unwrap()).await.ok()
+    world.call(request.body(body.to_string().into()).unwrap()).await.ok()
 }
 
 #[tokio::test]
@@ -36,15 +36,15 @@ async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
     let world = world();
     let mut over = json!({ "group": { "token": "abc" }, "blocked": true, "expires_in": "1h",
         "reason": "first" });
-    ask(&world, "PUT", "/v1/overrides", &over).await;
+    send(&world, "PUT", "/v1/overrides", &over).await;
     over["reason"] = json!("second");
-    ask(&world, "PUT", "/v1/overrides", &over).await;
-    ask(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
+    send(&world, "PUT", "/v1/overrides", &over).await;
+    send(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
     // The override has been removed already: nothing is changed.
-    ask(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
-    ask(&world, "DELETE", "/v1/standing?limit=core&subject[token]=abc", &json!(null)).await;
-    ask(&world, "PUT", "/v1/rollout", &json!({ "percent": 30 })).await;
-    let audit = ask(&world, "GET", "/v1/audit", &json!(null)).await;
+    send(&world, "DELETE", "/v1/overrides?group[token]=abc", &json!(null)).await;
+    send(&world, "DELETE", "/v1/standing?limit=core&subject[token]=abc", &json!(null)).await;
+    send(&world, "PUT", "/v1/rollout", &json!({ "percent": 30 })).await;
+    let audit = send(&world, "GET", "/v1/audit", &json!(null)).await;
     let entries = audit["entries"].as_array().unwrap();
     let what: Vec<_> = entries.iter().map(|entry| entry["action"].as_str().unwrap()).collect();
     assert_eq!(
@@ -77,9 +77,9 @@ async fn every_change_is_reported_with_who_made_it_and_what_it_was_before() {
 async fn so_many_are_remembered_and_no_more() {
     let world = world();
     for round in 0..=MAX_AUDITED {
-        ask(&world, "PUT", "/v1/rollout", &json!({ "percent": round % 101 })).await;
+        send(&world, "PUT", "/v1/rollout", &json!({ "percent": round % 101 })).await;
     }
-    let audit = ask(&world, "GET", "/v1/audit", &json!(null)).await;
+    let audit = send(&world, "GET", "/v1/audit", &json!(null)).await;
     let entries = audit["entries"].as_array().unwrap();
     assert_eq!(entries.len(), MAX_AUDITED);
     assert_eq!(entries[0]["after"], MAX_AUDITED % 101);

@@ -58,7 +58,7 @@ async fn each_file_says_what_a_browser_may_do_with_it() {
         }
         assert!(!answered.headers.contains_key("access-control-allow-origin"));
         let head = Request::head(path).body(Body::empty()).unwrap();
-        let head = world.ask(head).await;
+        let head = world.call(head).await;
         assert!(head.status == 200 && head.bytes.is_empty(), "{path}");
         let post = world.post(path, "{}").await;
         assert_eq!(post.problem(405), "method-not-allowed");
@@ -161,7 +161,7 @@ async fn a_log_that_cannot_be_used_is_refused_with_its_reason() {
     let large = vec![b' '; MAX_SIMULATION_BYTES + 1];
     assert_eq!(world.post("/v1/simulate", large).await.problem(413), "body-too-large");
     let text = Request::post("/v1/simulate").body(Body::from("{}")).unwrap();
-    assert_eq!(world.ask(text).await.problem(415), "unsupported-media-type");
+    assert_eq!(world.call(text).await.problem(415), "unsupported-media-type");
     // An error releases the permit for the next simulation.
     assert_eq!(world.post("/v1/simulate", r#"{"log":""}"#).await.problem(422), "not-simulated");
 }

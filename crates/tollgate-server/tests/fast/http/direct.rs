@@ -97,7 +97,7 @@ async fn answer(stream: &mut TcpStream, input: &mut Vec<u8>) -> Answer {
     }
 }
 
-async fn ask(stream: &mut TcpStream, request: &str) -> Answer {
+async fn send(stream: &mut TcpStream, request: &str) -> Answer {
     stream.write_all(request.as_bytes()).await.unwrap();
     answer(stream, &mut Vec::new()).await
 }
@@ -106,7 +106,7 @@ async fn ask(stream: &mut TcpStream, request: &str) -> Answer {
 /// its first request.
 async fn passed_on(server: &Server) -> TcpStream {
     let mut stream = server.connect().await;
-    let ready = ask(&mut stream, "GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await;
+    let ready = send(&mut stream, "GET /readyz HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n").await;
     assert_eq!(ready.head[0], "HTTP/1.1 200 OK");
     stream
 }
@@ -118,8 +118,8 @@ async fn a_response_does_not_depend_on_what_serves_it() {
         let server = Server::start(options, ConnectionLimits::default());
         for (fields, body) in FIELDS.iter().flat_map(|one| BODIES.map(|body| (*one, body))) {
             let request = request(fields, body);
-            let direct = ask(&mut server.connect().await, &request).await.without_state();
-            let other = ask(&mut passed_on(&server).await, &request).await.without_state();
+            let direct = send(&mut server.connect().await, &request).await.without_state();
+            let other = send(&mut passed_on(&server).await, &request).await.without_state();
             assert_eq!(direct, other, "{request}");
         }
         server.end().await.unwrap();
@@ -162,12 +162,12 @@ async fn a_client_may_pause_within_a_request() {
     let check = request("", CHECK);
     for pause_at in [1, 30, check.len() - CHECK.len(), check.len() - 1] {
         let mut stream = server.connect().await;
-        assert_eq!(ask(&mut stream, &check).await.head[0], "HTTP/1.1 200 OK");
+        assert_eq!(send(&mut stream, &check).await.head[0], "HTTP/1.1 200 OK");
         stream.write_all(&check.as_bytes()[..pause_at]).await.unwrap();
         sleep(Duration::from_millis(120)).await;
-        let answer = ask(&mut stream, &check[pause_at..]).await;
+        let answer = send(&mut stream, &check[pause_at..]).await;
         assert_eq!(answer.head[0], "HTTP/1.1 200 OK");
-        assert_eq!(ask(&mut stream, &check).await.head[0], "HTTP/1.1 200 OK");
+        assert_eq!(send(&mut stream, &check).await.head[0], "HTTP/1.1 200 OK");
     }
     server.end().await.unwrap();
 }
@@ -179,7 +179,7 @@ async fn a_long_request_is_answered() {
     let mut stream = server.connect().await;
     let long = format!("{CHECK}{}", " ".repeat(20_000));
     for body in [CHECK, &long, CHECK] {
-        assert_eq!(ask(&mut stream, &request("", body)).await.head[0], "HTTP/1.1 200 OK");
+        assert_eq!(send(&mut stream, &request("", body)).await.head[0], "HTTP/1.1 200 OK");
     }
     server.end().await.unwrap();
 }
@@ -190,11 +190,11 @@ async fn a_drain_is_announced() {
     let server = Server::start(HttpOptions::default(), ConnectionLimits::default());
     let (mut idle, mut last) = (server.connect().await, server.connect().await);
     for stream in [&mut idle, &mut last] {
-        ask(stream, &request("", CHECK)).await;
+        send(stream, &request("", CHECK)).await;
     }
     let ended = tokio::spawn(server.end());
     sleep(Duration::from_millis(100)).await;
-    let answer = ask(&mut last, &request("", CHECK)).await;
+    let answer = send(&mut last, &request("", CHECK)).await;
     assert!(answer.head.contains(&"connection: close".to_owned()), "{answer:?}");
     for stream in [&mut idle, &mut last] {
         assert_eq!(timeout(PATIENCE, stream.read(&mut [0])).await.unwrap().unwrap(), 0);

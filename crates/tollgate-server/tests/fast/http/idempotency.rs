@@ -15,7 +15,7 @@ fn charge(cost: u64) -> String {
     json!({ "limits": [{ "name": "everybody", "cost": cost }] }).to_string()
 }
 
-async fn ask(world: &World, key: &str, body: String) -> Answered {
+async fn send(world: &World, key: &str, body: String) -> Answered {
     world.post_with("/v1/check", &[("idempotency-key", key)], body).await
 }
 
@@ -26,13 +26,13 @@ async fn used(world: &World) -> Value {
 #[tokio::test]
 async fn the_same_key_and_body_are_one_charge() {
     let world = World::new();
-    let first = ask(&world, "one", charge(5)).await;
-    let again = ask(&world, "one", charge(5)).await;
+    let first = send(&world, "one", charge(5)).await;
+    let again = send(&world, "one", charge(5)).await;
     assert_eq!(first.ok(), again.ok());
     assert_eq!(first.headers.get("idempotency-replayed"), None);
     assert_eq!(again.headers["idempotency-replayed"], "true");
     assert_eq!(used(&world).await, 5);
-    ask(&world, "two", charge(5)).await.ok();
+    send(&world, "two", charge(5)).await.ok();
     assert_eq!(used(&world).await, 10);
 }
 
@@ -41,23 +41,23 @@ async fn clients_with_tokens_of_their_own_have_keys_of_their_own() {
     let tokens = ["0123456789abcdef", "fedcba9876543210"];
     let access = Access::Tokens(Tokens::parse(&tokens.join("\n")).unwrap());
     let world = World::over(Memory::default(), HttpOptions { access, ..HttpOptions::default() });
-    let ask = async |token: &str, cost| {
+    let send = async |token: &str, cost| {
         let bearer = format!("Bearer {token}");
         let fields = [("idempotency-key", "one"), ("authorization", &*bearer)];
         world.post_with("/v1/check", &fields, charge(cost)).await
     };
     for (token, cost, used) in [(tokens[0], 5, 5), (tokens[1], 6, 11), (tokens[0], 5, 5)] {
-        let answer = ask(token, cost).await.ok();
+        let answer = send(token, cost).await.ok();
         assert_eq!(answer["statuses"][0]["used"], used, "{token} {cost}");
     }
-    assert_eq!(ask(tokens[1], 5).await.problem(422), "idempotency-key-reused");
+    assert_eq!(send(tokens[1], 5).await.problem(422), "idempotency-key-reused");
 }
 
 #[tokio::test]
 async fn another_body_or_path_needs_another_key() {
     let world = World::new();
-    ask(&world, "one", charge(5)).await.ok();
-    assert_eq!(ask(&world, "one", charge(6)).await.problem(422), "idempotency-key-reused");
+    send(&world, "one", charge(5)).await.ok();
+    assert_eq!(send(&world, "one", charge(6)).await.problem(422), "idempotency-key-reused");
     let key = [("idempotency-key", "one")];
     let elsewhere = world.post_with("/v1/check/batch", &key, charge(5)).await;
     assert_eq!(elsewhere.problem(422), "idempotency-key-reused");
@@ -67,7 +67,7 @@ async fn another_body_or_path_needs_another_key() {
 #[tokio::test]
 async fn problems_are_repeated_too() {
     let world = World::new();
-    let wrong = || ask(&world, "one", "{}".to_owned());
+    let wrong = || send(&world, "one", "{}".to_owned());
     assert_eq!(wrong().await.bytes, wrong().await.bytes);
     assert_eq!(wrong().await.problem(400), "invalid-request");
 }
@@ -75,13 +75,13 @@ async fn problems_are_repeated_too() {
 #[tokio::test]
 async fn keys_expire() {
     let world = World::new();
-    ask(&world, "one", charge(5)).await.ok();
+    send(&world, "one", charge(5)).await.ok();
     world.clock.advance(Millis::new(59_999));
-    ask(&world, "one", charge(5)).await.ok();
+    send(&world, "one", charge(5)).await.ok();
     assert_eq!(used(&world).await, 5);
     world.clock.advance(Millis::new(1));
     // The window has ended as well.
-    let fresh = ask(&world, "one", charge(6)).await.ok();
+    let fresh = send(&world, "one", charge(6)).await.ok();
     assert_eq!(fresh["statuses"][0]["used"], 6);
 }
 
@@ -89,17 +89,17 @@ async fn keys_expire() {
 async fn keys_are_bounded_and_none_in_force_is_forgotten() {
     let world = World::new();
     for key in 0..MAX_REMEMBERED {
-        ask(&world, &key.to_string(), charge(0)).await.ok();
+        send(&world, &key.to_string(), charge(0)).await.ok();
     }
-    let refused = ask(&world, "one more", charge(1)).await;
+    let refused = send(&world, "one more", charge(1)).await;
     assert_eq!(refused.problem(400), "invalid-idempotency-key");
-    let refused = ask(&world, "one-more", charge(1)).await;
+    let refused = send(&world, "one-more", charge(1)).await;
     assert_eq!(refused.problem(503), "too-many-idempotency-keys");
     assert_eq!(refused.headers["retry-after"], "1");
-    assert_eq!(ask(&world, "0", charge(0)).await.headers["idempotency-replayed"], "true");
+    assert_eq!(send(&world, "0", charge(0)).await.headers["idempotency-replayed"], "true");
     assert_eq!(used(&world).await, 0);
     world.clock.advance(Millis::from_secs(60));
-    ask(&world, "one-more", charge(1)).await.ok();
+    send(&world, "one-more", charge(1)).await.ok();
 }
 
 #[tokio::test]
@@ -107,19 +107,19 @@ async fn the_keys_of_one_token_leave_room_for_those_of_others() {
     let tokens = ["0123456789abcdef", "fedcba9876543210"];
     let access = Access::Tokens(Tokens::parse(&tokens.join("\n")).unwrap());
     let world = World::over(Memory::default(), HttpOptions { access, ..HttpOptions::default() });
-    let ask = async |token: &str, key: &str| {
+    let send = async |token: &str, key: &str| {
         let bearer = format!("Bearer {token}");
         let fields = [("idempotency-key", key), ("authorization", &*bearer)];
         world.post_with("/v1/check", &fields, charge(0)).await
     };
     for key in 0..MAX_REMEMBERED_PER_TOKEN {
-        ask(tokens[0], &key.to_string()).await.ok();
+        send(tokens[0], &key.to_string()).await.ok();
     }
-    let refused = ask(tokens[0], "one-more").await;
+    let refused = send(tokens[0], "one-more").await;
     assert_eq!(refused.problem(503), "too-many-idempotency-keys");
-    ask(tokens[1], "one-more").await.ok();
+    send(tokens[1], "one-more").await.ok();
     world.clock.advance(Millis::from_secs(60));
-    ask(tokens[0], "one-more").await.ok();
+    send(tokens[0], "one-more").await.ok();
 }
 
 /// A store that answers when the test allows it.
@@ -148,10 +148,10 @@ fn slow() -> (World, Arc<Semaphore>, Arc<Semaphore>) {
 #[tokio::test]
 async fn a_repetition_waits_for_the_first_that_is_under_way() {
     let (world, requested, let_go) = slow();
-    let first = ask(&world, "one", charge(5));
+    let first = send(&world, "one", charge(5));
     let again = async {
         requested.acquire().await.unwrap().forget();
-        let again = ask(&world, "one", charge(5));
+        let again = send(&world, "one", charge(5));
         let let_it = async { let_go.add_permits(1) };
         tokio::join!(again, let_it).0
     };
@@ -167,10 +167,10 @@ async fn who_went_away_is_charged_once_and_can_ask_again() {
     let (world, requested, let_go) = slow();
     tokio::select! {
         biased;
-        _ = ask(&world, "one", charge(5)) => panic!("nobody let it"),
+        _ = send(&world, "one", charge(5)) => panic!("nobody let it"),
         _ = requested.acquire() => {}
     }
     let_go.add_permits(2);
-    ask(&world, "one", charge(5)).await.ok();
+    send(&world, "one", charge(5)).await.ok();
     assert_eq!(used(&world).await, 5);
 }

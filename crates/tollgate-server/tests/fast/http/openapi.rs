@@ -33,7 +33,7 @@ async fn what_is_described_is_there_and_nothing_hangs_in_the_air() {
     for (path, operations) in document["paths"].as_object().unwrap() {
         for method in operations.as_object().unwrap().keys() {
             let request = Request::builder().method(&*method.to_uppercase()).uri(path);
-            let status = world.ask(request.body(Body::empty()).unwrap()).await.status.as_u16();
+            let status = world.call(request.body(Body::empty()).unwrap()).await.status.as_u16();
             assert!(!matches!(status, 404 | 405), "{method} {path}: {status}");
         }
     }

@@ -150,24 +150,24 @@ async fn only_administrators_are_informed_of_overrides_with_a_status() {
     let options =
         HttpOptions { access: token(caller), admin: Some(token(admin)), ..HttpOptions::default() };
     let world = World::over(Memory::default(), options);
-    let ask = async |token: &str, request: axum::http::request::Builder, body: String| {
+    let send = async |token: &str, request: axum::http::request::Builder, body: String| {
         let request = request
             .header("authorization", format!("Bearer {token}"))
             .header("content-type", "application/json");
-        world.ask(request.body(body.into()).unwrap()).await
+        world.call(request.body(body.into()).unwrap()).await
     };
     let body = json!({ "group": { "token": "abc" }, "blocked": true, "expires_in": "1h",
         "reason": "chargeback" });
     let put = axum::http::Request::put("/v1/overrides");
-    assert_eq!(ask(caller, put, body.to_string()).await.problem(403), "forbidden");
-    ask(admin, axum::http::Request::put("/v1/overrides"), body.to_string()).await.ok();
+    assert_eq!(send(caller, put, body.to_string()).await.problem(403), "forbidden");
+    send(admin, axum::http::Request::put("/v1/overrides"), body.to_string()).await.ok();
     let limit_status = || axum::http::Request::get("/v1/standing?limit=core&subject[token]=abc");
-    let printed = ask(caller, limit_status(), String::new()).await.ok();
+    let printed = send(caller, limit_status(), String::new()).await.ok();
     assert_eq!(
         (&printed["overrides"], &printed["statuses"][0]["remaining"]),
         (&json!(null), &json!(0))
     );
-    let printed = ask(admin, limit_status(), String::new()).await.ok();
+    let printed = send(admin, limit_status(), String::new()).await.ok();
     let expected = ("core", "chargeback", 1_700_003_600);
     let [one] = &**printed["overrides"].as_array().unwrap() else { panic!("{printed}") };
     assert_eq!(
@@ -177,10 +177,10 @@ async fn only_administrators_are_informed_of_overrides_with_a_status() {
     // A credential is sent in a body, not in a query.
     let peek = json!({ "limits": [{ "name": "core", "cost": 0, "subject": { "token": "abc" } }] });
     let peeked = || axum::http::Request::post("/v1/peek");
-    let printed = ask(caller, peeked(), peek.to_string()).await.ok();
+    let printed = send(caller, peeked(), peek.to_string()).await.ok();
     let seen = json!({ "limit": "core", "effect": "blocked", "expires": expected.2 });
     assert_eq!(printed["overrides"], json!([seen]));
-    let printed = ask(admin, peeked(), peek.to_string()).await.ok();
+    let printed = send(admin, peeked(), peek.to_string()).await.ok();
     let [one] = &**printed["overrides"].as_array().unwrap() else { panic!("{printed}") };
     assert_eq!((&one["limit"], &one["effect"]), (&seen["limit"], &seen["effect"]));
     assert_eq!(one["definition"]["reason"], expected.1);

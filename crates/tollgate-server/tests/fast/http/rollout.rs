@@ -25,7 +25,7 @@ async fn put(world: &World, body: &str) -> Answered {
     let request = Request::put("/v1/rollout")
         .header("authorization", format!("Bearer {ADMIN}"))
         .header("content-type", "application/json");
-    world.ask(request.body(Body::from(body.to_owned())).unwrap()).await
+    world.call(request.body(Body::from(body.to_owned())).unwrap()).await
 }
 
 #[tokio::test]
@@ -87,19 +87,19 @@ async fn a_store_that_is_no_rollout_cannot_be_turned() {
 #[tokio::test]
 async fn only_an_administrator_turns_it() {
     let percentage = RolloutPercentage::new(Percent::NONE);
-    let ask = async |world: &World, token: Option<&str>| {
+    let send = async |world: &World, token: Option<&str>| {
         let request = Request::put("/v1/rollout").header("content-type", "application/json");
         let request = token.into_iter().fold(request, |request, token| {
             request.header("authorization", format!("Bearer {token}"))
         });
-        world.ask(request.body(Body::from("{\"percent\": 30}")).unwrap()).await
+        world.call(request.body(Body::from("{\"percent\": 30}")).unwrap()).await
     };
     let guarded = world(Some(percentage.clone()));
-    assert_eq!(ask(&guarded, None).await.problem(401), "unauthorized");
-    assert_eq!(ask(&guarded, Some("0123456789abcdef")).await.problem(401), "unauthorized");
+    assert_eq!(send(&guarded, None).await.problem(401), "unauthorized");
+    assert_eq!(send(&guarded, Some("0123456789abcdef")).await.problem(401), "unauthorized");
     // A listener for callers does not serve the route, whatever token is sent.
     let options = HttpOptions { rollout: Some(percentage.clone()), ..HttpOptions::default() };
     let callers = World::over(Memory::default(), options);
-    assert_eq!(ask(&callers, Some(ADMIN)).await.problem(403), "forbidden");
+    assert_eq!(send(&callers, Some(ADMIN)).await.problem(403), "forbidden");
     assert_eq!(percentage.get(), Percent::NONE);
 }

@@ -78,21 +78,21 @@ async fn a_full_listener_closes_who_was_idle_for_longest_and_serves_the_others()
     let limits = ConnectionLimits { at_once: 3, ..Default::default() };
     let server = Server::start(HttpOptions::default(), limits);
     let check = format!("{}{BODY}", head("/v1/check"));
-    let ask = async |stream: &mut TcpStream| {
+    let send = async |stream: &mut TcpStream| {
         stream.write_all(check.as_bytes()).await.unwrap();
         assert!(answer(stream).await.starts_with("HTTP/1.1 200 OK\r\n"));
     };
     let mut clients = Vec::new();
     for _ in 0..4 {
         let mut client = server.connect().await;
-        ask(&mut client).await;
+        send(&mut client).await;
         clients.push(client);
     }
     for closed in &mut clients[..2] {
         assert_eq!(closed.read(&mut [0]).await.unwrap(), 0);
     }
     for served in &mut clients[2..] {
-        ask(served).await;
+        send(served).await;
     }
     server.end().await.unwrap();
 }

@@ -48,7 +48,7 @@ async fn without_a_limit_all_limits_of_the_subject_are_reported() {
     let world = World::over(Memory::default(), HttpOptions { admin, ..HttpOptions::default() });
     // A request must not reset more counters than it names.
     let forget = Request::delete("/v1/standing?subject[token]=a").body(Body::empty()).unwrap();
-    assert_eq!(world.ask(forget).await.problem(400), "invalid-query");
+    assert_eq!(world.call(forget).await.problem(400), "invalid-query");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn what_is_forgotten_starts_afresh_and_the_log_keeps_whose_it_was() {
     assert_eq!(world.post("/v1/check", charge.clone()).await.ok()["admitted"], false);
     let query = "limit=core&limit=anonymous&subject[token]=abc&subject[address]=192.0.2.1";
     let forget = Request::delete(format!("/v1/standing?{query}")).body(Body::empty()).unwrap();
-    let forgotten = world.ask(forget).await.ok();
+    let forgotten = world.call(forget).await.ok();
     for limit_status in forgotten["statuses"].as_array().unwrap() {
         assert_eq!((&limit_status["used"], &limit_status["admits"]), (&json!(0), &json!(true)));
     }

@@ -7,7 +7,7 @@ use tollgate::HashKey;
 use tollgate::model::{Subject, Value};
 use tollgate::observe::Top;
 use tollgate::store::Memory;
-use tollgate_server::http::{Subjects, SubjectsAsked, SubjectsError, SubjectsPage};
+use tollgate_server::http::{Subjects, SubjectsError, SubjectsPage, SubjectsRequest};
 use tollgate_server::{Access, HttpOptions};
 
 use crate::http::world::{START, World, policy};
@@ -54,8 +54,8 @@ async fn where_the_store_keeps_no_names_those_of_late_are_listed() {
 async fn what_the_store_knows_is_reported_page_by_page() {
     let received = Arc::new(Mutex::new(Vec::new()));
     let printed = Arc::clone(&received);
-    let list = move |requested: SubjectsAsked| {
-        let SubjectsAsked { limit, dimension, prefix, after } = requested;
+    let list = move |requested: SubjectsRequest| {
+        let SubjectsRequest { limit, dimension, prefix, after } = requested;
         printed.lock().unwrap().push(format!("{} {dimension} {prefix} {after:?}", limit.name()));
         async move {
             let key = HashKey::from_secret(b"a key");

@@ -14,7 +14,7 @@ fn administered() -> World {
 
 /// Sends a request that the rule `read` matches. The rule's limit `core` has a quota of three
 /// units.
-async fn ask(world: &World) -> Value {
+async fn send(world: &World) -> Value {
     let request = json!({ "request": {
         "method": "GET", "path": "/", "headers": { "authorization": "Bearer abc" },
     } });
@@ -30,7 +30,7 @@ async fn put(world: &World, of: Value) -> crate::http::world::Answered {
 async fn admitted(world: &World, times: usize) -> Vec<bool> {
     let mut admitted = Vec::new();
     for _ in 0..times {
-        admitted.push(ask(world).await["admitted"] == true);
+        admitted.push(send(world).await["admitted"] == true);
     }
     admitted
 }
@@ -43,13 +43,13 @@ async fn a_rule_that_is_off_asks_none_of_its_limits_and_one_that_counts_stops_no
     let expected = json!({ "rule": "read", "unlimited": true, "expires": 1_700_000_060,
         "reason": "it refuses partners" });
     assert_eq!((&set["before"], &set["after"]), (&json!(null), &expected));
-    let off = ask(&world).await;
+    let off = send(&world).await;
     assert_eq!((&off["admitted"], &off["rules"]), (&json!(true), &json!(["read"])));
     assert_eq!(off["statuses"], json!([]));
 
     let set = put(&world, json!({ "rule": "read", "counted": true })).await.ok();
     assert_eq!(set["before"], expected);
-    let counted = ask(&world).await;
+    let counted = send(&world).await;
     assert_eq!(counted["admitted"], true);
     assert_eq!(counted["shadow"]["admitted"], false, "{counted}");
     let rules = world.get("/v1/policy").await.ok()["rules"].clone();

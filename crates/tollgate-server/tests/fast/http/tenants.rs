@@ -29,7 +29,7 @@ async fn charge(world: &World, limit: &str, tenant: &str) -> (u64, u64) {
 
 async fn import(world: &World, path: &str, media_type: &str, body: impl Into<Body>) -> Answered {
     let request = Request::post(path).header("content-type", media_type);
-    world.ask(request.body(body.into()).unwrap()).await
+    world.call(request.body(body.into()).unwrap()).await
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn an_import_has_a_known_format_and_a_bounded_size() {
     let length = (tollgate_server::http::MAX_IMPORT_BYTES + 1).to_string();
     let request = Request::post("/v1/tenants").header("content-type", "text/csv");
     let request = request.header("content-length", length).body(Body::empty()).unwrap();
-    assert_eq!(world.ask(request).await.problem(413), "body-too-large");
+    assert_eq!(world.call(request).await.problem(413), "body-too-large");
     for query in ["count=0", "count=10001", "first=1", "prefix"] {
         let answer = world.get(&format!("/v1/tenants?{query}")).await;
         assert_eq!(answer.problem(400), "invalid-query", "{query}");

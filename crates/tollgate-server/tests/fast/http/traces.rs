@@ -34,7 +34,7 @@ fn described<'s>(span: &'s SpanData, name: &str) -> Option<&'s Value> {
 #[tokio::test]
 async fn a_sub_request_is_a_part_of_its_callers_trace() {
     let (world, spans) = traced(0.0);
-    let ask = |parent: Option<&str>| {
+    let send = |parent: Option<&str>| {
         let request = Request::get("/v1/authorize")
             .header("x-forwarded-method", "GET")
             .header("x-forwarded-uri", "/who?name=ann")
@@ -43,13 +43,13 @@ async fn a_sub_request_is_a_part_of_its_callers_trace() {
         let request = parent
             .into_iter()
             .fold(request, |request, parent| request.header("traceparent", parent));
-        world.ask(request.body(Body::empty()).unwrap())
+        world.call(request.body(Body::empty()).unwrap())
     };
-    assert_eq!(ask(Some(PARENT)).await.status, 200);
+    assert_eq!(send(Some(PARENT)).await.status, 200);
     // A request whose parent is not sampled, and one that would start a trace here, are not
     // recorded.
-    assert_eq!(ask(Some(&PARENT.replace("-01", "-00"))).await.status, 200);
-    assert_eq!(ask(None).await.status, 429);
+    assert_eq!(send(Some(&PARENT.replace("-01", "-00"))).await.status, 200);
+    assert_eq!(send(None).await.status, 429);
     let spans = ended(world, spans).await;
     assert_eq!(spans.len(), 1, "{spans:?}");
     let span = &spans[0];

@@ -134,23 +134,23 @@ impl World {
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        self.ask(request.body(body.into()).unwrap()).await
+        self.call(request.body(body.into()).unwrap()).await
     }
 
     pub(crate) async fn put(&self, path: &str, body: impl Into<Body>) -> Answered {
         let request = Request::put(path).header("content-type", "application/json");
-        self.ask(request.body(body.into()).unwrap()).await
+        self.call(request.body(body.into()).unwrap()).await
     }
 
     pub(crate) async fn delete(&self, path: &str) -> Answered {
-        self.ask(Request::delete(path).body(Body::empty()).unwrap()).await
+        self.call(Request::delete(path).body(Body::empty()).unwrap()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answered {
-        self.ask(Request::get(path).body(Body::empty()).unwrap()).await
+        self.call(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    pub(crate) async fn ask(&self, request: Request<Body>) -> Answered {
+    pub(crate) async fn call(&self, request: Request<Body>) -> Answered {
         let response = self.router.clone().oneshot(request).await.unwrap();
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, usize::MAX).await.unwrap().to_vec();

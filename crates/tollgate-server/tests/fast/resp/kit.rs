@@ -70,7 +70,7 @@ impl Open {
             .with_key(HashKey::from_secret(b"of the tests"))
             .with_clock(Arc::clone(&clock));
         let (end, printed) = oneshot::channel();
-        let (tell, ended) = oneshot::channel();
+        let (sender, ended) = oneshot::channel();
         let inside = runtime.enter();
         let listener = Listener::open(&"127.0.0.1:0".parse().unwrap(), Port::Exclusive).unwrap();
         let address = listener.local_address().unwrap();
@@ -79,7 +79,7 @@ impl Open {
         let served = Served::new("resp", listener, limits, endpoint);
         runtime.spawn(async move {
             let printed = async { printed.await.unwrap_or(()) };
-            let _ = tell.send(serve(vec![served], PATIENCE, printed).await);
+            let _ = sender.send(serve(vec![served], PATIENCE, printed).await);
         });
         drop(inside);
         Self { address, clock, end: Some(end), ended: Some(ended), _runtime: runtime }

@@ -35,16 +35,16 @@ pub(super) struct WeightedSubject {
 impl SpaceSaving {
     /// Adds `units` to the weight of `subject`, whose hash is `hash`.
     pub(super) fn add(&mut self, hash: u64, subject: &Subject, units: u64) {
-        if let Some(place) = self.place(hash, subject) {
-            let entry = &mut self.entries[place];
+        if let Some(index) = self.find(hash, subject) {
+            let entry = &mut self.entries[index];
             entry.units = entry.units.saturating_add(units);
         } else if self.entries.len() < COUNTERS {
             self.hashes.push(hash);
             self.entries.push(WeightedSubject { subject: subject.clone(), units, error: 0 });
         } else {
-            let place = self.lightest();
-            self.hashes[place] = hash;
-            let entry = &mut self.entries[place];
+            let index = self.lightest();
+            self.hashes[index] = hash;
+            let entry = &mut self.entries[index];
             entry.subject.clone_from(subject);
             entry.error = entry.units;
             entry.units = entry.units.saturating_add(units);
@@ -68,9 +68,9 @@ impl SpaceSaving {
         (self.least, self.hand) = (0, 0);
     }
 
-    fn place(&self, hash: u64, subject: &Subject) -> Option<usize> {
+    fn find(&self, hash: u64, subject: &Subject) -> Option<usize> {
         let places = self.hashes.iter().enumerate().filter(|(_, other)| **other == hash);
-        places.map(|(place, _)| place).find(|place| self.entries[*place].subject == *subject)
+        places.map(|(index, _)| index).find(|index| self.entries[*index].subject == *subject)
     }
 
     /// Returns the index of an entry with the least weight. The search continues at the entry that
@@ -146,9 +146,9 @@ mod tests {
             let least = sketch.least();
             let is_held = sketch.hashes.contains(&number) || sketch.entries.len() < COUNTERS;
             sketch.add(number, &subject(number), units);
-            let told = sketch.entries.iter().find(|entry| entry.subject == subject(number));
-            let told = told.expect("who was added is held");
-            assert!(is_held || (told.error, told.units) == (least, least + units));
+            let entry = sketch.entries.iter().find(|entry| entry.subject == subject(number));
+            let entry = entry.expect("who was added is held");
+            assert!(is_held || (entry.error, entry.units) == (least, least + units));
         }
     }
 

@@ -28,7 +28,7 @@ fn planned(limit: &Arc<Limit>, user: &str, cost: u64) -> PlannedCharge {
 
 /// Passes an evaluation of the charges in `planned` to `top`. `planned` pairs each charge with its
 /// admission.
-fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
+fn record(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
     let statuses = planned.iter().map(|(planned, admission)| {
         let reading = Reading { admission: *admission, ..Reading::default() };
         LimitStatus::new(Arc::clone(&planned.limit), planned.cost, &reading)
@@ -40,12 +40,12 @@ fn judge(top: &Top, now: Timestamp, planned: &[(PlannedCharge, Admission)]) {
 
 /// A ranking as plain values: each limit with its subjects, and the units and the error of each
 /// subject.
-type Told = Vec<(String, Vec<(String, u64, u64)>)>;
+type RankedSubjects = Vec<(String, Vec<(String, u64, u64)>)>;
 
-fn ranked(top: &Top, by: RankBy, now: Timestamp) -> Told {
-    let told = |one: TopSubject| (one.subject.to_string(), one.units, one.error);
+fn ranked(top: &Top, by: RankBy, now: Timestamp) -> RankedSubjects {
+    let row = |one: TopSubject| (one.subject.to_string(), one.units, one.error);
     let of_limit =
-        |top: TopOfLimit| (top.limit.into(), top.subjects.into_iter().map(told).collect());
+        |top: TopOfLimit| (top.limit.into(), top.subjects.into_iter().map(row).collect());
     top.ranked(by, None, 10, now).into_iter().map(of_limit).collect()
 }
 
@@ -54,10 +54,10 @@ fn charges_and_refusals_are_ranked_apart_and_only_who_refused_is_blamed() {
     let (core, day) = (limit("core"), limit("day"));
     let top = Top::new(&policy(&[&core, &day]), START);
     for (user, cost) in [("a", 1), ("b", 5), ("a", 2), ("peek", 0)] {
-        judge(&top, START, &[(planned(&core, user, cost), Admission::Now)]);
+        record(&top, START, &[(planned(&core, user, cost), Admission::Now)]);
     }
     let refused = Admission::At(START.after(Millis::from_secs(1)));
-    judge(
+    record(
         &top,
         START,
         &[(planned(&core, "a", 9), refused), (planned(&day, "a", 9), Admission::Now)],
@@ -75,9 +75,9 @@ fn what_is_reported_covers_the_running_period_and_the_one_before() {
     let core = limit("core");
     let top = Top::new(&policy(&[&core]), START);
     assert_eq!(top.since(START), START);
-    judge(&top, START, &[(planned(&core, "a", 1), Admission::Now)]);
+    record(&top, START, &[(planned(&core, "a", 1), Admission::Now)]);
     let next = START.after(TOP_PERIOD);
-    judge(&top, next, &[(planned(&core, "a", 2), Admission::Now)]);
+    record(&top, next, &[(planned(&core, "a", 2), Admission::Now)]);
     let both = ranked(&top, RankBy::Charged, next);
     assert_eq!(both[0].1, [("user=a".to_owned(), 3, 0)]);
     let later = next.after(TOP_PERIOD);
@@ -93,8 +93,8 @@ fn the_heavy_stay_among_any_number_of_others() {
     let core = limit("core");
     let top = Top::new(&policy(&[&core]), START);
     for round in 0..3_000_u32 {
-        judge(&top, START, &[(planned(&core, "heavy", 2), Admission::Now)]);
-        judge(&top, START, &[(planned(&core, &format!("light {round}"), 1), Admission::Now)]);
+        record(&top, START, &[(planned(&core, "heavy", 2), Admission::Now)]);
+        record(&top, START, &[(planned(&core, &format!("light {round}"), 1), Admission::Now)]);
     }
     let ranked = top.ranked(RankBy::Charged, None, usize::MAX, START);
     let [TopOfLimit { subjects, .. }] = &*ranked else { panic!("{ranked:?}") };
@@ -107,8 +107,8 @@ fn the_heavy_stay_among_any_number_of_others() {
 fn a_limit_goes_on_where_the_policy_is_replaced() {
     let (core, new) = (limit("core"), limit("core"));
     let top = Top::new(&policy(&[&core]), START);
-    judge(&top, START, &[(planned(&core, "a", 1), Admission::Now)]);
+    record(&top, START, &[(planned(&core, "a", 1), Admission::Now)]);
     top.on_policy_replaced(&policy(&[&new]));
-    judge(&top, START, &[(planned(&new, "a", 1), Admission::Now)]);
+    record(&top, START, &[(planned(&new, "a", 1), Admission::Now)]);
     assert_eq!(ranked(&top, RankBy::Charged, START)[0].1, [("user=a".to_owned(), 2, 0)]);
 }

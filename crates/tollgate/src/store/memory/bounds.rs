@@ -1,7 +1,7 @@
 //! The bounds of a memory store, and their division among the store's shards. In this module, a
 //! shard is a part of the store with its own lock.
 
-use super::shares::{Places, Shares};
+use super::shares::{ShareLimits, Shares};
 
 /// The bounds of a [`Memory`](super::Memory) store. The store drops entries or refuses charges
 /// before its entries exceed a bound.
@@ -74,7 +74,7 @@ pub(super) struct Part {
     pub(super) max_entries: usize,
     /// The most bytes for entries: for the slots of the table and for states of at most 4 KiB.
     pub(super) max_bytes: usize,
-    pub(super) places: Places,
+    pub(super) share_limits: ShareLimits,
 }
 
 impl Bounds {
@@ -119,21 +119,21 @@ impl Bounds {
         let part = |whole: usize| whole / shards + usize::from(index < whole % shards);
         let reserve = self.max_bytes / COUNTERS_OF;
         let max_bytes = part(self.max_bytes - self.pool() - reserve);
-        let places = places(reserve / shards, shards);
-        Part { max_entries: part(self.max_entries), max_bytes, places }
+        let share_limits = share_limits(reserve / shards, shards);
+        Part { max_entries: part(self.max_entries), max_bytes, share_limits }
     }
 }
 
 /// Divides the bytes for overflow counters in a store of `shards` shards. Returns how many limits
 /// have overflow counters in each shard, and how many counters each of these limits has there. The
 /// counters of a shard use at most `bytes`.
-fn places(bytes: usize, shards: usize) -> Places {
+fn share_limits(bytes: usize, shards: usize) -> ShareLimits {
     let wanted = OVERFLOW_COUNTERS.div_ceil(shards);
     let mut counters = wanted;
     while counters > 1 && Shares::bytes_of(counters) * LEAST_LIMITS > bytes {
         counters /= 2;
     }
-    Places { limits: (bytes / Shares::bytes_of(counters)).min(MAX_LIMITS), counters }
+    ShareLimits { limits: (bytes / Shares::bytes_of(counters)).min(MAX_LIMITS), counters }
 }
 
 #[cfg(test)]
@@ -148,9 +148,10 @@ mod tests {
                 let shards = bounds.shards();
                 let parts = (0..shards).map(|index| bounds.of_shard(index, shards));
                 let (mut entries, mut bytes) = (0, bounds.pool());
-                for Part { max_entries, max_bytes, places } in parts {
+                for Part { max_entries, max_bytes, share_limits } in parts {
                     entries += max_entries;
-                    bytes += max_bytes + places.limits * Shares::bytes_of(places.counters);
+                    bytes +=
+                        max_bytes + share_limits.limits * Shares::bytes_of(share_limits.counters);
                 }
                 assert_eq!(entries, max_entries);
                 assert!(bytes <= max_bytes, "{bytes} of {bounds:?}");
@@ -162,7 +163,7 @@ mod tests {
     fn by_default_there_are_counters_for_many_limits() {
         let bounds = Bounds::default();
         let shards = bounds.shards();
-        let Places { limits, counters } = bounds.of_shard(0, shards).places;
+        let ShareLimits { limits, counters } = bounds.of_shard(0, shards).share_limits;
         assert!(counters * shards >= OVERFLOW_COUNTERS);
         assert!(limits >= 60, "{limits}");
     }

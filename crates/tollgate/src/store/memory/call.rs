@@ -7,7 +7,7 @@ use super::Memory;
 use super::in_place::InPlace;
 use super::shard::Shard;
 use super::sync::MutexGuard;
-use super::target::{CallOutcome, Seat, Target};
+use super::target::{CallOutcome, Destination, Target};
 
 /// The most charges of one call that are decided without an allocation.
 pub(super) const INLINE: usize = 6;
@@ -92,27 +92,27 @@ fn apply_locked(
     if outcome == CallOutcome::Refused {
         plan.fill(None);
     }
-    let mut seats = find_seats(&mut locked, now, (targets, &plan), outcome);
-    if outcome == CallOutcome::Admitted && lacks_room(targets, &seats) {
+    let mut destinations = find_destinations(&mut locked, now, (targets, &plan), outcome);
+    if outcome == CallOutcome::Admitted && lacks_room(targets, &destinations) {
         outcome = CallOutcome::Refused;
         plan.fill(None);
         locked.release_room();
-        let wanted = seats;
-        seats = find_seats(&mut locked, now, (targets, &plan), outcome);
+        let wanted = destinations;
+        destinations = find_destinations(&mut locked, now, (targets, &plan), outcome);
         // The charges that found no room caused the refusal of the call, and no counter records
         // them.
-        for (seat, wanted) in seats.iter_mut().zip(wanted) {
-            if wanted == Seat::Nowhere {
-                *seat = Seat::Nowhere;
+        for (destination, wanted) in destinations.iter_mut().zip(wanted) {
+            if wanted == Destination::None {
+                *destination = Destination::None;
             }
         }
     }
-    let places = plan.iter().zip(&seats);
-    readings.extend(targets.iter().zip(places).map(|(target, (planned, seat))| {
+    let places = plan.iter().zip(&destinations);
+    readings.extend(targets.iter().zip(places).map(|(target, (planned, destination))| {
         let shard = locked.of(target);
         match planned {
             Some(planned) => shard.set_in_place(target.key, planned),
-            None => shard.execute(now, target, outcome, *seat),
+            None => shard.execute(now, target, outcome, *destination),
         }
     }));
     locked.release_room();
@@ -143,11 +143,11 @@ impl Shard {
         let mut outcome =
             if self.admits(now, target) { CallOutcome::Admitted } else { CallOutcome::Refused };
         let pinned = |key| target.key == key || target.refund == Some(key);
-        let seat = self.seat(now, target, outcome, &pinned);
-        if seat == Seat::Nowhere {
+        let destination = self.destination(now, target, outcome, &pinned);
+        if destination == Destination::None {
             outcome = CallOutcome::Refused;
         }
-        let reading = self.execute(now, target, outcome, seat);
+        let reading = self.execute(now, target, outcome, destination);
         self.release_room();
         let source =
             if self.took_overflow() { DecisionSource::Overflow } else { DecisionSource::Store };
@@ -163,26 +163,26 @@ impl Shard {
 }
 
 /// Returns whether at least one charge of the call found no room, neither in an entry nor in an
-/// overflow counter. `seats` states where each of `targets` is counted.
-fn lacks_room(targets: &[Target<'_>], seats: &[Seat]) -> bool {
-    let lacks = |(target, seat): (&Target<'_>, &Seat)| {
-        *seat == Seat::Nowhere && target.charge.operation.as_charge().is_some()
+/// overflow counter. `destinations` states where each of `targets` is counted.
+fn lacks_room(targets: &[Target<'_>], destinations: &[Destination]) -> bool {
+    let lacks = |(target, destination): (&Target<'_>, &Destination)| {
+        *destination == Destination::None && target.charge.operation.as_charge().is_some()
     };
-    targets.iter().zip(seats).any(lacks)
+    targets.iter().zip(destinations).any(lacks)
 }
 
 /// Finds where each target is counted, and reserves the room that it needs there, before the call
-/// changes anything. The result has one [`Seat`] for each target.
-fn find_seats(
+/// changes anything. The result has one [`Destination`] for each target.
+fn find_destinations(
     locked: &mut Locked<'_>,
     now: Timestamp,
     (targets, plan): (&[Target<'_>], &Plan),
     outcome: CallOutcome,
-) -> SmallVec<[Seat; INLINE]> {
+) -> SmallVec<[Destination; INLINE]> {
     let pinned = |key| targets.iter().any(|target| target.key == key || target.refund == Some(key));
-    let seat = |(target, planned): (&Target<'_>, &Option<InPlace>)| match planned {
-        Some(_) => Seat::Entry,
-        None => locked.of(target).seat(now, target, outcome, &pinned),
+    let destination = |(target, planned): (&Target<'_>, &Option<InPlace>)| match planned {
+        Some(_) => Destination::Entry,
+        None => locked.of(target).destination(now, target, outcome, &pinned),
     };
-    targets.iter().zip(plan).map(seat).collect()
+    targets.iter().zip(plan).map(destination).collect()
 }

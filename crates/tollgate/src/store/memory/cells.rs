@@ -154,7 +154,7 @@ impl Cells {
     fn charge(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled += bytes;
-            self.pool.take(bucket, bytes);
+            self.pool.allocate(bucket, bytes);
         } else {
             self.heap += bytes;
         }

@@ -21,7 +21,7 @@ impl Shard {
     /// Charges `cost` as the only charge of a call. Returns `None` and changes nothing if the entry
     /// does not contain a state of `limit`.
     #[inline(always)]
-    pub(super) fn take_in_place(
+    pub(super) fn charge_in_place(
         &mut self,
         now: Timestamp,
         limit: &Limit,

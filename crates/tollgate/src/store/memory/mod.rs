@@ -27,6 +27,7 @@
 mod bounds;
 mod call;
 mod cells;
+mod destination;
 mod evict;
 mod fingerprint;
 mod in_place;
@@ -39,7 +40,6 @@ mod room;
 mod room_reservation;
 #[cfg(all(test, shuttle))]
 mod schedules;
-mod seat;
 mod shard;
 mod shares;
 mod stats;
@@ -211,7 +211,7 @@ impl Memory {
         shard.sweep(now);
         if let Operation::Charge { cost, .. } = charge.operation
             && let Some(reading) =
-                shard.take_in_place(now, charge.limit, cost, hash.on(charge.limit))
+                shard.charge_in_place(now, charge.limit, cost, hash.on(charge.limit))
         {
             return Readings::one(reading);
         }
@@ -234,7 +234,7 @@ impl Memory {
         let mut shard = self.lock(index);
         shard.sweep(now);
         if let Operation::Charge { cost, .. } = operation
-            && let Some(reading) = shard.take_in_place(now, limit, cost, key)
+            && let Some(reading) = shard.charge_in_place(now, limit, cost, key)
         {
             return reading;
         }

@@ -102,7 +102,7 @@ impl Counter {
 
     /// Returns the reading that a subject of this counter receives for `operation`. Changes
     /// nothing.
-    pub(super) fn judge(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
+    pub(super) fn evaluate(&self, limit: &Limit, operation: Operation, now: Timestamp) -> Reading {
         let bound = self.bound(limit, now);
         let reading = assess_operation(bound.as_deref(), limit, operation, now);
         match &self.cell {
@@ -178,8 +178,8 @@ pub(super) const fn tagged(position: ChargePosition) -> ChargePosition {
 }
 
 /// Returns the position that the algorithm created, without the marks that stores added.
-pub(super) const fn untagged_mark(mark: ChargePosition) -> ChargePosition {
-    ChargePosition(mark.0 & MAX_EXACT)
+pub(super) const fn untagged_position(position: ChargePosition) -> ChargePosition {
+    ChargePosition(position.0 & MAX_EXACT)
 }
 
 /// If `operation` refers to a charge in an overflow counter, returns the operation with an unmarked

@@ -38,7 +38,7 @@ impl Pool {
 
     /// Allocates `bytes` to the limits in `bucket` if enough bytes are free. Returns whether the
     /// bytes were allocated.
-    pub(super) fn try_take(&self, bucket: u8, bytes: usize) -> bool {
+    pub(super) fn try_allocate(&self, bucket: u8, bytes: usize) -> bool {
         let of_limit = self.of_limit(bucket).load(Ordering::Relaxed);
         let fits = |used: usize| {
             let free = self.bytes.checked_sub(used)?.checked_sub(bytes)?;
@@ -53,7 +53,7 @@ impl Pool {
 
     /// Counts `bytes` of the limits in `bucket` as used, without a check. The caller has reserved
     /// these bytes before.
-    pub(super) fn take(&self, bucket: u8, bytes: usize) {
+    pub(super) fn allocate(&self, bucket: u8, bytes: usize) {
         self.used.fetch_add(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
     }
@@ -83,13 +83,13 @@ mod tests {
     #[test]
     fn a_limit_takes_no_more_than_it_leaves_free() {
         let pool = Pool::new(1_000);
-        assert!(pool.try_take(1, 500));
-        assert!(!pool.try_take(1, 1));
-        assert!(pool.try_take(2, 250));
-        assert!(!pool.try_take(2, 1));
-        assert!(pool.try_take(3, 125));
+        assert!(pool.try_allocate(1, 500));
+        assert!(!pool.try_allocate(1, 1));
+        assert!(pool.try_allocate(2, 250));
+        assert!(!pool.try_allocate(2, 1));
+        assert!(pool.try_allocate(3, 125));
         pool.release(1, 500);
-        assert!(pool.try_take(2, 50));
-        assert!(!pool.try_take(4, usize::MAX));
+        assert!(pool.try_allocate(2, 50));
+        assert!(!pool.try_allocate(4, usize::MAX));
     }
 }

@@ -3,26 +3,26 @@
 use tollgate_core::decide::decide;
 use tollgate_core::{Admission, Charge, ChargePosition, Cost, Operation, Reading, Timestamp};
 
-use super::overflow::{untagged, untagged_mark};
+use super::overflow::{untagged, untagged_position};
 use super::packed::Packed;
 use super::shard::{Shard, retention};
 use super::target::{Growth, Target, is_concurrency, remembered_until};
 
 impl Shard {
-    /// Refunds the charge at the position `mark`, unless the same charge was refunded before.
+    /// Refunds the charge at the position `position`, unless the same charge was refunded before.
     /// Remembers the refund if the same refund may arrive again.
     pub(super) fn refund(
         &mut self,
         now: Timestamp,
         target: &Target<'_>,
-        mark: ChargePosition,
+        position: ChargePosition,
     ) -> Reading {
         if target.refund.is_some_and(|refund| self.table.find(refund).is_some()) {
             return self.leave(now, target);
         }
         let reading = self.redeem(now, target);
         let limit = target.charge.limit;
-        let until = remembered_until(limit, untagged_mark(mark), now);
+        let until = remembered_until(limit, untagged_position(position), now);
         if let Some(refund) = target.refund
             && reading.refunded > 0
             && now < until
@@ -43,8 +43,8 @@ impl Shard {
     /// Settling removes the reservation from the state, and may add a charge with the real cost.
     /// The memory that the state no longer needs is freed.
     pub(super) fn redeem(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, operation: ask, .. } = target.charge;
-        let Some(there) = untagged(ask) else { return self.change(now, target) };
+        let Charge { limit, operation, .. } = target.charge;
+        let Some(there) = untagged(operation) else { return self.change(now, target) };
         let reading = self.redeem_by_overflow(now, target, there);
         if !is_concurrency(limit) || self.table.find(target.key).is_none() {
             return reading;
@@ -73,13 +73,13 @@ impl Shard {
     }
 
     pub(super) fn change(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let Charge { limit, operation: ask, .. } = target.charge;
-        let growth = match ask {
+        let Charge { limit, operation, .. } = target.charge;
+        let growth = match operation {
             Operation::Settle { .. } => Growth::None,
             _ => Growth::Kept,
         };
         self.step(target, growth, |cell| {
-            let (reading, cell) = decide(cell, limit, ask, now);
+            let (reading, cell) = decide(cell, limit, operation, now);
             let retention = retention(cell.as_ref(), limit, Cost::PEEK, reading.fits_again, now);
             (reading, cell, retention)
         })

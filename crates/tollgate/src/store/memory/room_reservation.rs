@@ -53,7 +53,7 @@ impl Shard {
     /// free.
     pub(super) fn promise_pool(&mut self, share: u8, bytes: usize) -> bool {
         let bucket = self.shares.bucket(share);
-        let fits = self.pool.try_take(bucket, bytes);
+        let fits = self.pool.try_allocate(bucket, bytes);
         if fits {
             self.promised_pool.push((bucket, bytes));
         }

@@ -185,7 +185,7 @@ fn the_pool_of_large_states_is_never_exceeded_and_is_returned() {
                     let pool = Arc::clone(&pool);
                     thread::spawn(move || {
                         for _ in 0..2 {
-                            if pool.try_take(bucket, bytes) {
+                            if pool.try_allocate(bucket, bytes) {
                                 assert!(pool.used(bucket).0 <= 1_000);
                                 pool.release(bucket, bytes);
                             }

@@ -11,13 +11,15 @@ use tollgate_core::{
 
 use super::bounds::Part;
 use super::cells::{self, CELL_BYTES, Cells};
-use super::overflow::{no_room, untagged, untagged_mark};
+use super::overflow::{no_room, untagged, untagged_position};
 use super::packed::{Content, Packed, Retention};
 use super::pool::{LARGE, Pool};
 use super::room::Room;
 use super::shares::{Shares, Weight};
 use super::table::Table;
-use super::target::{CallOutcome, Growth, Seat, Target, counts, is_concurrency, remembered_until};
+use super::target::{
+    CallOutcome, Destination, Growth, Target, counts, is_concurrency, remembered_until,
+};
 
 /// A part of the entries of the store, with bounds on their number and bytes.
 ///
@@ -65,7 +67,7 @@ impl Shard {
             table: Table::new(),
             cells: Cells::new(Arc::clone(&pool)),
             bounds,
-            shares: Shares::new(bounds.places),
+            shares: Shares::new(bounds.share_limits),
             pool,
             reserved_room: Room::default(),
             promised_pool: SmallVec::new(),
@@ -81,7 +83,7 @@ impl Shard {
     /// that fits, or an operation other than a charge.
     pub(super) fn admits(&self, now: Timestamp, target: &Target<'_>) -> bool {
         target.charge.operation.as_charge().is_none()
-            || self.look(now, target).admission == Admission::Now
+            || self.peek(now, target).admission == Admission::Now
     }
 
     /// Returns the room that [`Self::execute`] will need for `target`.
@@ -117,7 +119,7 @@ impl Shard {
             Operation::Refund { position, .. } => match target.refund {
                 Some(refund)
                     if self.has_charged(target)
-                        && now < remembered_until(limit, untagged_mark(position), now)
+                        && now < remembered_until(limit, untagged_position(position), now)
                         && self.table.find(refund).is_none() =>
                 {
                     return Room::ENTRY.pinning(false);
@@ -156,21 +158,24 @@ impl Shard {
         now: Timestamp,
         target: &Target<'_>,
         outcome: CallOutcome,
-        seat: Seat,
+        destination: Destination,
     ) -> Reading {
         let Charge { limit, operation, .. } = target.charge;
-        let reading = match (operation, seat) {
-            (Operation::Charge { cost, .. } | Operation::Reserve { cost, .. }, Seat::Entry) => {
-                self.take(now, target, cost, outcome)
-            }
-            (Operation::Charge { cost, .. } | Operation::Reserve { cost, .. }, Seat::Overflow) => {
-                self.take_by_overflow(now, target, cost, outcome)
-            }
-            (Operation::Charge { cost, .. } | Operation::Reserve { cost, .. }, Seat::Nowhere) => {
-                no_room(limit, cost, self.leave(now, target), now)
-            }
-            (Operation::Peek { .. }, _) | (Operation::Refund { .. }, Seat::Nowhere) => {
-                self.look(now, target)
+        let reading = match (operation, destination) {
+            (
+                Operation::Charge { cost, .. } | Operation::Reserve { cost, .. },
+                Destination::Entry,
+            ) => self.charge(now, target, cost, outcome),
+            (
+                Operation::Charge { cost, .. } | Operation::Reserve { cost, .. },
+                Destination::Overflow,
+            ) => self.charge_overflow(now, target, cost, outcome),
+            (
+                Operation::Charge { cost, .. } | Operation::Reserve { cost, .. },
+                Destination::None,
+            ) => no_room(limit, cost, self.leave(now, target), now),
+            (Operation::Peek { .. }, _) | (Operation::Refund { .. }, Destination::None) => {
+                self.peek(now, target)
             }
             (Operation::Refund { position, .. }, _) => self.refund(now, target, position),
             (Operation::Settle { .. } | Operation::Extend { .. }, _) => self.redeem(now, target),
@@ -183,7 +188,7 @@ impl Shard {
         reading
     }
 
-    fn take(
+    fn charge(
         &mut self,
         now: Timestamp,
         target: &Target<'_>,
@@ -221,7 +226,7 @@ impl Shard {
     }
 
     /// Returns the reading of `target`. Changes nothing.
-    pub(super) fn look(&self, now: Timestamp, target: &Target<'_>) -> Reading {
+    pub(super) fn peek(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Some(slot) = self.table.find(target.key) else {
             return self.judge_newcomer(now, target);
         };
@@ -236,7 +241,7 @@ impl Shard {
     /// Returns the reading of a charge that the call does not count. If the limit itself refused
     /// this charge, marks the subject's entry as [`Retention::AtLimit`].
     pub(super) fn leave(&mut self, now: Timestamp, target: &Target<'_>) -> Reading {
-        let reading = self.look(now, target);
+        let reading = self.peek(now, target);
         let refused = reading.admission != Admission::Now && reading.found == StoredState::Present;
         let Some(slot) = self.table.find(target.key) else {
             self.overflowed |= refused;

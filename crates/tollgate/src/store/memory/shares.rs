@@ -17,7 +17,7 @@ pub(super) const OTHERS: u8 = 0;
 /// The number of limits that have a share of their own, and the number of overflow counters of
 /// each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Places {
+pub(super) struct ShareLimits {
     pub(super) limits: usize,
     pub(super) counters: usize,
 }
@@ -59,7 +59,7 @@ struct LocalShare {
 pub(super) struct Shares {
     shares: Vec<LocalShare>,
     pinned: Usage,
-    places: Places,
+    share_limits: ShareLimits,
     /// The number of shares that have overflow counters.
     counting: usize,
     /// The share with the overflow counters that the next sweep checks.
@@ -112,10 +112,10 @@ impl LocalShare {
 }
 
 impl Shares {
-    pub(super) fn new(places: Places) -> Self {
+    pub(super) fn new(share_limits: ShareLimits) -> Self {
         let shares = vec![LocalShare::default()];
         let pinned = Usage::default();
-        Self { shares, pinned, places, counting: 0, cursor: 0, pooled: 0 }
+        Self { shares, pinned, share_limits, counting: 0, cursor: 0, pooled: 0 }
     }
 
     /// Returns the bytes of the shares and overflow counters, excluding the memory that the
@@ -156,7 +156,7 @@ impl Shares {
         }
         // A new share is preferred to the reuse of an unused share, because the same call may have
         // reserved room in the unused share.
-        let index = if self.shares.len() <= self.places.limits {
+        let index = if self.shares.len() <= self.share_limits.limits {
             self.shares.push(LocalShare::default());
             self.shares.len() - 1
         } else {
@@ -280,13 +280,13 @@ impl Shares {
         if share == OTHERS {
             return None;
         }
-        let places = self.places.counters;
+        let share_limits = self.share_limits.counters;
         let counters = &mut self.shares[usize::from(share)].counters;
         if counters.is_empty() {
-            *counters = vec![Counter::default(); places].into_boxed_slice();
+            *counters = vec![Counter::default(); share_limits].into_boxed_slice();
             self.counting += 1;
         }
-        counters.get_mut(key.part(places))
+        counters.get_mut(key.part(share_limits))
     }
 
     /// Drops the counters of the next share if all of them have expired.

@@ -50,13 +50,13 @@ impl CallOutcome {
 
 /// Where one charge of a call is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Seat {
+pub(super) enum Destination {
     /// In the subject's own entry, which exists or for which room was reserved.
     Entry,
     /// In an overflow counter of the limit, which the subject shares with other subjects.
     Overflow,
     /// Nowhere, because there is no room. A charge is refused, and a refund is not made.
-    Nowhere,
+    None,
 }
 
 /// Returns whether `limit` counts permits, each with an id.
@@ -71,10 +71,14 @@ pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     cost != Cost::PEEK && is_counted
 }
 
-/// Returns the time until which the store remembers a refund of the charge at `mark`. `mark` may
+/// Returns the time until which the store remembers a refund of the charge at `position`. `position` may
 /// come from a receipt that a client presents, so this time is at most the time until which a
 /// charge that is made now could be refunded.
-pub(super) fn remembered_until(limit: &Limit, mark: ChargePosition, now: Timestamp) -> Timestamp {
+pub(super) fn remembered_until(
+    limit: &Limit,
+    position: ChargePosition,
+    now: Timestamp,
+) -> Timestamp {
     let longest = now.after(limit.window()).after(limit.window()).after(limit.skew_tolerance());
-    refundable_until(limit, mark).min(longest)
+    refundable_until(limit, position).min(longest)
 }

@@ -55,7 +55,7 @@ impl Shard {
         readings: &mut Vec<Reading>,
     ) -> bool {
         if let [PlannedCharge { limit, cost, .. }] = planned {
-            let reading = self.take_in_place(now, limit, *cost, hash.on(limit));
+            let reading = self.charge_in_place(now, limit, *cost, hash.on(limit));
             readings.extend(reading);
             return reading.is_some();
         }

@@ -20,13 +20,13 @@ impl CellTransfer for Memory {
     fn cells(
         &self,
         now: Timestamp,
-        places: &[CellKey<'_>],
+        cell_keys: &[CellKey<'_>],
     ) -> impl Future<Output = Result<Vec<Option<Cell>>, StoreError>> + Send {
-        let cell = |place: &CellKey<'_>| {
-            let target = self.target_at(place);
+        let cell = |cell_key: &CellKey<'_>| {
+            let target = self.target_at(cell_key);
             self.lock(target.shard).cell_in_force(now, &target)
         };
-        std::future::ready(Ok(places.iter().map(cell).collect()))
+        std::future::ready(Ok(cell_keys.iter().map(cell).collect()))
     }
 
     fn join(
@@ -34,8 +34,8 @@ impl CellTransfer for Memory {
         now: Timestamp,
         cells: &[(CellKey<'_>, Cell)],
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
-        let join = |(place, cell): &(CellKey<'_>, Cell)| {
-            let target = self.target_at(place);
+        let join = |(cell_key, cell): &(CellKey<'_>, Cell)| {
+            let target = self.target_at(cell_key);
             let mut shard = self.lock(target.shard);
             shard.sweep(now);
             shard.join(now, &target, cell.clone())
@@ -45,9 +45,9 @@ impl CellTransfer for Memory {
 }
 
 impl Memory {
-    fn target_at<'a>(&self, place: &CellKey<'a>) -> Target<'a> {
+    fn target_at<'a>(&self, cell_key: &CellKey<'a>) -> Target<'a> {
         let operation = Operation::Peek { cost: Cost::PEEK };
-        self.target(&Charge { limit: place.limit, subject: place.subject, operation })
+        self.target(&Charge { limit: cell_key.limit, subject: cell_key.subject, operation })
     }
 }
 

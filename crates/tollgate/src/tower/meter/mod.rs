@@ -103,9 +103,9 @@ impl Metering {
     }
 
     /// Reads `data`, the next part of the response body.
-    pub(super) fn saw(&mut self, data: &[u8]) {
+    pub(super) fn observe(&mut self, data: &[u8]) {
         if let Some(watch) = &mut self.watch {
-            watch.saw(data);
+            watch.observe(data);
         }
     }
 

@@ -212,11 +212,11 @@ fn tokens() -> Arc<Meter> {
 }
 
 /// Returns the cost that a response with `headers` has reported after the part `body` of its body.
-fn told(headers: &HeaderMap, body: &str) -> Option<u64> {
+fn metered(headers: &HeaderMap, body: &str) -> Option<u64> {
     let meter = tokens();
     let mut watch = Watch::new([&meter].into_iter());
     watch.answered(headers);
-    body.as_bytes().chunks(7).for_each(|piece| watch.saw(piece));
+    body.as_bytes().chunks(7).for_each(|piece| watch.observe(piece));
     watch.cost(&meter, Millis::ZERO).map(Cost::get)
 }
 
@@ -226,9 +226,9 @@ const STREAM: &str = "data: {\"usage\":null}\r\n\r\n: still here\n\ndata: {\"usa
 #[test]
 fn a_stream_reports_the_last_value_that_came() {
     let headers = headers("text/event-stream; charset=utf-8");
-    assert_eq!(told(&headers, STREAM), Some(9));
-    assert_eq!(told(&headers, &STREAM[..STREAM.find('9').unwrap()]), Some(5));
-    assert_eq!(told(&headers, ": nothing\n\n"), None);
+    assert_eq!(metered(&headers, STREAM), Some(9));
+    assert_eq!(metered(&headers, &STREAM[..STREAM.find('9').unwrap()]), Some(5));
+    assert_eq!(metered(&headers, ": nothing\n\n"), None);
 }
 
 #[test]
@@ -236,14 +236,14 @@ fn only_what_can_be_read_is_read() {
     let body = "{\"usage\":{\"total_tokens\":9}}";
     for media_type in ["application/json", "Application/JSON; charset=utf-8", "application/x+json"]
     {
-        assert_eq!(told(&headers(media_type), body), Some(9), "{media_type}");
+        assert_eq!(metered(&headers(media_type), body), Some(9), "{media_type}");
     }
     for media_type in ["text/plain", "", "application/jsonx", "json"] {
-        assert_eq!(told(&headers(media_type), body), None, "{media_type}");
+        assert_eq!(metered(&headers(media_type), body), None, "{media_type}");
     }
     let mut headers = headers("application/json");
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-    assert_eq!(told(&headers, body), None);
+    assert_eq!(metered(&headers, body), None);
     headers.insert(CONTENT_ENCODING, HeaderValue::from_static("identity"));
-    assert_eq!(told(&headers, body), Some(9));
+    assert_eq!(metered(&headers, body), Some(9));
 }

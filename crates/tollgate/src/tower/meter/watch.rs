@@ -25,7 +25,7 @@ pub(in crate::tower) struct Watch {
 #[derive(Debug)]
 struct Reading {
     meter: Arc<Meter>,
-    told: Option<Cost>,
+    reported: Option<Cost>,
     follower: Follower,
 }
 
@@ -42,7 +42,7 @@ impl Watch {
     pub(super) fn new<'m>(meters: impl Iterator<Item = &'m Arc<Meter>>) -> Self {
         let reading = |meter: &Arc<Meter>| Reading {
             meter: Arc::clone(meter),
-            told: None,
+            reported: None,
             follower: Follower::default(),
         };
         Self { readings: meters.map(reading).collect(), form: Form::Unread, bytes: None }
@@ -62,13 +62,13 @@ impl Watch {
         for reading in &mut self.readings {
             if let Meter::Header { field } = &*reading.meter {
                 let value = headers.get(&**field);
-                reading.told = value.and_then(|value| whole_number(value.as_bytes()));
+                reading.reported = value.and_then(|value| whole_number(value.as_bytes()));
             }
         }
     }
 
     /// Reads `data`, the next part of the body.
-    pub(super) fn saw(&mut self, data: &[u8]) {
+    pub(super) fn observe(&mut self, data: &[u8]) {
         let bytes = self.bytes.get_or_insert(0);
         *bytes = bytes.saturating_add(data.len() as u64);
         let readings = &mut self.readings;
@@ -87,19 +87,19 @@ impl Watch {
     /// Returns the cost that `meter` has read from a response that has taken `time` so far. Returns
     /// `None` if the response has not reported the cost of this meter yet.
     pub(super) fn cost(&self, meter: &Meter, time: Millis) -> Option<Cost> {
-        let told = || self.readings.iter().find(|reading| *reading.meter == *meter)?.told;
+        let reported = || self.readings.iter().find(|reading| *reading.meter == *meter)?.reported;
         let size = || meter.of_size(self.bytes?);
-        meter.of_time(time).or_else(size).or_else(told)
+        meter.of_time(time).or_else(size).or_else(reported)
     }
 }
 
 impl Reading {
     fn read(&mut self, data: &[u8]) {
         let Meter::Json { pointer } = &*self.meter else { return };
-        let told = &mut self.told;
+        let reported = &mut self.reported;
         // A value that is not a whole number does not replace an earlier value.
         self.follower.push(pointer.steps(), data, &mut |text| {
-            *told = whole_number(text.as_bytes()).or(*told);
+            *reported = whole_number(text.as_bytes()).or(*reported);
         });
     }
 }

@@ -14,7 +14,7 @@ fn a_store_full_of_limits_in_force_counts_newcomers_by_overflow_and_goes_on_for_
     assert!(is_admitted(&store, START, &limit, "a"));
     assert!(is_admitted(&store, START, &limit, "b"));
     assert_eq!(
-        ask(&store, START, &two, &subject("c"), take(2, 0)).unwrap().admission,
+        apply_one(&store, START, &two, &subject("c"), take(2, 0)).unwrap().admission,
         Admission::Now
     );
     let before = store.stats();
@@ -65,8 +65,8 @@ fn peeks_refusals_refunds_and_renewals_add_no_entries() {
         refund(1, ChargePosition(0), 1),
         Operation::Renew { id: Default::default() },
     ] {
-        ask(&store, START, &limit, &who, nothing).unwrap();
-        ask(&store, START, &flights, &who, nothing).unwrap();
+        apply_one(&store, START, &limit, &who, nothing).unwrap();
+        apply_one(&store, START, &flights, &who, nothing).unwrap();
     }
     assert_eq!(store.stats().entries, 0);
 }
@@ -84,7 +84,7 @@ fn the_bound_on_bytes_holds_whatever_is_kept() {
     for number in 0..40_000_u64 {
         let who = format!("{}", number * number % 7_919);
         let limit = &limits[number as usize % limits.len()];
-        ask(&store, at(number * 10), limit, &subject(&who), take(1, number.into())).unwrap();
+        apply_one(&store, at(number * 10), limit, &subject(&who), take(1, number.into())).unwrap();
         assert!(store.stats().bytes <= bounds.max_bytes, "{:?} at {number}", store.stats());
     }
     assert!(store.stats().evicted > 0, "{:?}", store.stats());
@@ -98,7 +98,8 @@ fn leases_without_end_meet_the_bound_on_bytes() {
     let who = subject("who");
     let admitted = (0..10_000)
         .filter(|id| {
-            ask(&store, START, &flights, &who, take(1, *id)).unwrap().admission == Admission::Now
+            apply_one(&store, START, &flights, &who, take(1, *id)).unwrap().admission
+                == Admission::Now
         })
         .count();
     assert!((100..1_000).contains(&admitted), "{admitted} leases of 32 bytes in 64 KiB");
@@ -106,10 +107,10 @@ fn leases_without_end_meet_the_bound_on_bytes() {
     assert!(store.stats().bytes <= bounds.max_bytes);
     assert_eq!(used(&store, START, &flights, "who"), admitted as u64);
     // A refunded unit can be charged again.
-    let back = ask(&store, START, &flights, &who, refund(1, ChargePosition(0), 3)).unwrap();
+    let back = apply_one(&store, START, &flights, &who, refund(1, ChargePosition(0), 3)).unwrap();
     assert_eq!(back.refunded, 1);
     assert_eq!(
-        ask(&store, START, &flights, &who, take(1, 77_777)).unwrap().admission,
+        apply_one(&store, START, &flights, &who, take(1, 77_777)).unwrap().admission,
         Admission::Now
     );
 }
@@ -133,8 +134,14 @@ fn subjects_of_a_mebibyte_take_no_more_than_others() {
     let (a, b) = (long(b'a'), long(b'b'));
     assert!(a.as_bytes().len() > 1 << 20);
     for who in [&a, &b] {
-        assert_eq!(ask(&store, START, &limit, who, take(1, 0)).unwrap().admission, Admission::Now);
-        assert_ne!(ask(&store, START, &limit, who, take(1, 0)).unwrap().admission, Admission::Now);
+        assert_eq!(
+            apply_one(&store, START, &limit, who, take(1, 0)).unwrap().admission,
+            Admission::Now
+        );
+        assert_ne!(
+            apply_one(&store, START, &limit, who, take(1, 0)).unwrap().admission,
+            Admission::Now
+        );
     }
     assert!(store.stats().bytes < 1_000, "{:?}", store.stats());
 }
@@ -148,7 +155,7 @@ fn a_store_for_nothing_holds_nothing() {
         let limit = fixed_window(1, 1_000);
         let peek = Operation::Charge { cost: Cost::PEEK, id: Default::default() };
         assert_eq!(
-            ask(&store, START, &limit, &subject("a"), peek).unwrap().admission,
+            apply_one(&store, START, &limit, &subject("a"), peek).unwrap().admission,
             Admission::Now
         );
         let admitted = (0..5).filter(|_| is_admitted(&store, START, &limit, "a")).count();
@@ -167,7 +174,7 @@ fn limits_of_one_name_and_another_kind_take_over_from_each_other() {
     let sliding = named(sliding_window(5, 60_000, 1_000));
     for round in 1..=4 {
         for limit in [&fixed, &sliding] {
-            let reading = ask(&store, START, limit, &who, take(1, 0)).unwrap();
+            let reading = apply_one(&store, START, limit, &who, take(1, 0)).unwrap();
             assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "round {round}");
         }
     }

@@ -40,8 +40,14 @@ fn a_client_whose_large_charge_was_refused_is_protected() {
     let store = store_of(64);
     let limit = fixed_window(10, 3_600_000);
     let victim = subject("victim");
-    assert_eq!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
-    assert_ne!(ask(&store, START, &limit, &victim, take(6, 0)).unwrap().admission, Admission::Now);
+    assert_eq!(
+        apply_one(&store, START, &limit, &victim, take(6, 0)).unwrap().admission,
+        Admission::Now
+    );
+    assert_ne!(
+        apply_one(&store, START, &limit, &victim, take(6, 0)).unwrap().admission,
+        Admission::Now
+    );
     refuse_a_thousand(&store, &limit, 10);
     assert_eq!(used(&store, START, &limit, "victim"), 6);
 }
@@ -52,7 +58,7 @@ fn refuse_a_thousand(store: &Memory, limit: &Limit, quota: u64) {
     for number in 0..1_000 {
         let attacker = subject(&format!("attacker-{number}"));
         for cost in [quota, 1] {
-            ask(store, START, limit, &attacker, take(cost, 0)).unwrap();
+            apply_one(store, START, limit, &attacker, take(cost, 0)).unwrap();
         }
     }
     let stats = store.stats();
@@ -67,7 +73,7 @@ fn leases_in_flight_are_protected() {
     let (flights, window) = (concurrency(10, 60_000), fixed_window(5, 3_600_000));
     let client = subject("client");
     assert_eq!(
-        ask(&store, START, &flights, &client, take(1, 7)).unwrap().admission,
+        apply_one(&store, START, &flights, &client, take(1, 7)).unwrap().admission,
         Admission::Now
     );
     for number in 0..1_000 {

@@ -6,12 +6,13 @@ use tollgate::store::memory::Bounds;
 
 use super::world::*;
 
-fn admitted(store: &Memory, quota: u64, asked: u128) -> u64 {
+fn admitted(store: &Memory, quota: u64, calls: u128) -> u64 {
     let flights = concurrency(quota, 3_600_000);
     let who = subject("who");
-    (0..asked)
+    (0..calls)
         .filter(|id| {
-            ask(store, START, &flights, &who, take(1, *id)).unwrap().admission == Admission::Now
+            apply_one(store, START, &flights, &who, take(1, *id)).unwrap().admission
+                == Admission::Now
         })
         .count() as u64
 }
@@ -30,15 +31,16 @@ fn a_concurrency_limit_of_10_000_refuses_beyond_it_in_the_default_store() {
     let other = subject("other");
     for id in 0..10_000 {
         assert_eq!(
-            ask(&store, START, &flights, &other, take(1, id)).unwrap().admission,
+            apply_one(&store, START, &flights, &other, take(1, id)).unwrap().admission,
             Admission::Now
         );
     }
     assert_ne!(
-        ask(&store, START, &flights, &other, take(1, 10_000)).unwrap().admission,
+        apply_one(&store, START, &flights, &other, take(1, 10_000)).unwrap().admission,
         Admission::Now
     );
-    let freed = ask(&store, START, &flights, &other, refund(1, ChargePosition(0), 3)).unwrap();
+    let freed =
+        apply_one(&store, START, &flights, &other, refund(1, ChargePosition(0), 3)).unwrap();
     assert_eq!((freed.refunded, freed.used), (1, 9_999));
     let stats = store.stats();
     assert!(stats.bytes <= Bounds::default().max_bytes && stats.full == 0, "{stats:?}");
@@ -49,7 +51,7 @@ fn a_sliding_log_of_10_000_moments_is_exact_in_the_default_store() {
     let (store, who) = (Memory::default(), subject("who"));
     let log = sliding_log(10_000, 3_600_000);
     let fits = |millis| {
-        ask(&store, at(millis), &log, &who, take(1, 0)).unwrap().admission == Admission::Now
+        apply_one(&store, at(millis), &log, &who, take(1, 0)).unwrap().admission == Admission::Now
     };
     assert_eq!((0..12_000).filter(|millis| fits(*millis)).count(), 10_000);
     // The first entry leaves the window, and so on.

@@ -117,12 +117,12 @@ fn every_algorithm_keeps_its_quota_by_overflow() {
         two_bucket(5, 10_000),
     ] {
         let store = no_entries();
-        let ask = |now, ask| {
-            let readings = call(&store, now, &limit, "who", ask);
+        let apply = |now, operation| {
+            let readings = call(&store, now, &limit, "who", operation);
             (readings[0], readings.source())
         };
         for id in 0..5 {
-            let (reading, source) = ask(START, take(1, id));
+            let (reading, source) = apply(START, take(1, id));
             assert_eq!(
                 (reading.admission, source),
                 (Admission::Now, DecisionSource::Overflow),
@@ -130,13 +130,13 @@ fn every_algorithm_keeps_its_quota_by_overflow() {
             );
             assert_eq!(reading.used, id as u64 + 1, "{limit:?}");
         }
-        let (refused, source) = ask(START, take(1, 9));
+        let (refused, source) = apply(START, take(1, 9));
         assert!(matches!(refused.admission, Admission::At(_)), "{refused:?}");
         assert_eq!((refused.used, source), (5, DecisionSource::Overflow), "{limit:?}");
-        assert_eq!(ask(START, take(0, 9)).0.used, 5, "a peek of {limit:?}");
+        assert_eq!(apply(START, take(0, 9)).0.used, 5, "a peek of {limit:?}");
         assert_eq!(store.stats().entries, 0);
         let Admission::At(ready_at) = refused.admission else { unreachable!() };
-        assert_eq!(ask(ready_at, take(1, 10)).0.admission, Admission::Now, "{limit:?}");
+        assert_eq!(apply(ready_at, take(1, 10)).0.admission, Admission::Now, "{limit:?}");
     }
 }
 

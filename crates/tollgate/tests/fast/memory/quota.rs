@@ -81,12 +81,13 @@ impl Run {
             // Limit 0 therefore gets no reservations.
             1 if limit > 0 => {
                 let until = now.after(Millis::new(self.random.within(0..=599)));
-                let ask = Operation::Reserve { cost: Cost::up_to(cost), id: ChargeId(id), until };
-                self.take(now, (limit, who, cost, id), ask, true);
+                let operation =
+                    Operation::Reserve { cost: Cost::up_to(cost), id: ChargeId(id), until };
+                self.take(now, (limit, who, cost, id), operation, true);
             }
             _ => {
-                let ask = Operation::Charge { cost: Cost::up_to(cost), id: ChargeId(id) };
-                self.take(now, (limit, who, cost, id), ask, false);
+                let operation = Operation::Charge { cost: Cost::up_to(cost), id: ChargeId(id) };
+                self.take(now, (limit, who, cost, id), operation, false);
             }
         }
     }
@@ -136,7 +137,7 @@ impl Run {
         let (position, id) = (reading.position, ChargeId(id));
         let less = Cost::up_to(self.random.within(0..=cost));
         let is_concurrency = limit == 6;
-        let ask = match self.random.within(0..=2) {
+        let operation = match self.random.within(0..=2) {
             0 if is_concurrency => Operation::Renew { id },
             0 if reserved => Operation::Extend { id, position, until: now.after(Millis::new(500)) },
             _ if reserved => Operation::Settle { id, position, cost: less },
@@ -150,11 +151,11 @@ impl Run {
             }
         };
         // Operations that must not arrive twice are not repeated.
-        if !matches!(ask, Operation::Renew { .. } | Operation::Extend { .. }) {
+        if !matches!(operation, Operation::Renew { .. } | Operation::Extend { .. }) {
             self.taken.swap_remove(index);
         }
         let subject = subject(&who.to_string());
-        let charges = [Charge { limit: &self.limits[limit], subject: &subject, operation: ask }];
+        let charges = [Charge { limit: &self.limits[limit], subject: &subject, operation }];
         let answer = self.store.apply_now(now, &charges).unwrap()[0];
         assert!(answer.refunded <= cost, "{answer:?}");
         if limit == 0 {
@@ -164,7 +165,7 @@ impl Run {
             return;
         }
         // The model executes only the operations that the store executed.
-        let is_done = match ask {
+        let is_done = match operation {
             Operation::Refund { .. } => answer.refunded > 0,
             _ => answer.admission == Admission::Now,
         };

@@ -12,11 +12,11 @@ fn a_guarded_refund_is_done_once() {
         token_bucket(5, 10_000, 5),
     ] {
         let who = subject("who");
-        let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
-        ask(&store, START, &limit, &who, take(2, 2)).unwrap();
-        let back = ask(&store, at(1), &limit, &who, refund(2, first.position, 1)).unwrap();
+        let first = apply_one(&store, START, &limit, &who, take(2, 1)).unwrap();
+        apply_one(&store, START, &limit, &who, take(2, 2)).unwrap();
+        let back = apply_one(&store, at(1), &limit, &who, refund(2, first.position, 1)).unwrap();
         assert_eq!((back.refunded, back.used), (2, 2), "{}", limit.name());
-        let again = ask(&store, at(2), &limit, &who, refund(2, first.position, 1)).unwrap();
+        let again = apply_one(&store, at(2), &limit, &who, refund(2, first.position, 1)).unwrap();
         assert_eq!((again.refunded, again.used), (0, 2), "{}", limit.name());
     }
     assert_eq!(store.stats().refunds, 4);
@@ -27,14 +27,20 @@ fn a_remembered_refund_is_not_pushed_out_and_leaves_with_its_window() {
     let store = store_of(64);
     let limit = fixed_window(5, 10_000);
     let who = subject("who");
-    let first = ask(&store, START, &limit, &who, take(1, 1)).unwrap();
-    ask(&store, START, &limit, &who, take(4, 2)).unwrap();
-    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded, 1);
-    ask(&store, START, &limit, &who, take(1, 3)).unwrap();
+    let first = apply_one(&store, START, &limit, &who, take(1, 1)).unwrap();
+    apply_one(&store, START, &limit, &who, take(4, 2)).unwrap();
+    assert_eq!(
+        apply_one(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded,
+        1
+    );
+    apply_one(&store, START, &limit, &who, take(1, 3)).unwrap();
     for number in 0..1_000 {
         is_admitted(&store, START, &limit, &number.to_string());
     }
-    assert_eq!(ask(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded, 0);
+    assert_eq!(
+        apply_one(&store, START, &limit, &who, refund(1, first.position, 1)).unwrap().refunded,
+        0
+    );
     for number in 0..1_000 {
         assert!(is_admitted(&store, at(20_000), &limit, &number.to_string()));
     }
@@ -46,19 +52,19 @@ fn a_refund_that_cannot_be_remembered_is_not_done() {
     let store = store_of(2);
     let limit = fixed_window(2, 10_000);
     let who = subject("who");
-    let first = ask(&store, START, &limit, &who, take(2, 1)).unwrap();
-    ask(&store, START, &limit, &subject("other"), take(2, 2)).unwrap();
+    let first = apply_one(&store, START, &limit, &who, take(2, 1)).unwrap();
+    apply_one(&store, START, &limit, &subject("other"), take(2, 2)).unwrap();
     // Only one of two entries may be pinned.
     let flights = concurrency(5, 60_000);
-    ask(&store, START, &flights, &who, take(1, 7)).unwrap();
-    let back = ask(&store, START, &limit, &who, refund(2, first.position, 1)).unwrap();
+    apply_one(&store, START, &flights, &who, take(1, 7)).unwrap();
+    let back = apply_one(&store, START, &limit, &who, refund(2, first.position, 1)).unwrap();
     assert_eq!((back.refunded, store.stats().full), (0, 1));
     assert_eq!(used(&store, START, &limit, "who"), 2);
     // The other entry is removed, and there is room.
-    let back = ask(&store, at(9_999), &limit, &who, refund(2, first.position, 1)).unwrap();
+    let back = apply_one(&store, at(9_999), &limit, &who, refund(2, first.position, 1)).unwrap();
     assert_eq!(back.refunded, 0);
     assert_eq!(
-        ask(&store, at(10_000), &limit, &who, refund(2, first.position, 1)).unwrap().used,
+        apply_one(&store, at(10_000), &limit, &who, refund(2, first.position, 1)).unwrap().used,
         0
     );
 }
@@ -89,12 +95,14 @@ fn a_receipt_with_an_impossible_mark_is_not_remembered_for_ever() {
     let store = store_of(100);
     let limit = token_bucket(5, 10_000, 5);
     let who = subject("who");
-    ask(&store, START, &limit, &who, take(5, 1)).unwrap();
+    apply_one(&store, START, &limit, &who, take(5, 1)).unwrap();
     // A position with bits above those of the algorithm belongs to no charge of this entry.
-    let none = ask(&store, START, &limit, &who, refund(1, ChargePosition(u64::MAX), ChargeId(1).0))
-        .unwrap();
+    let none =
+        apply_one(&store, START, &limit, &who, refund(1, ChargePosition(u64::MAX), ChargeId(1).0))
+            .unwrap();
     assert_eq!((none.refunded, store.stats().refunds), (0, 0));
-    ask(&store, START, &limit, &who, refund(1, ChargePosition(MAX_EXACT), ChargeId(1).0)).unwrap();
+    apply_one(&store, START, &limit, &who, refund(1, ChargePosition(MAX_EXACT), ChargeId(1).0))
+        .unwrap();
     assert_eq!(store.stats().refunds, 1);
     for number in 0..100 {
         assert!(is_admitted(&store, at(60_000), &limit, &number.to_string()));

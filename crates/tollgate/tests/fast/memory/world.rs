@@ -79,7 +79,7 @@ pub(super) fn refund(cost: u64, position: ChargePosition, id: u128) -> Operation
 }
 
 /// Returns the reading of one operation for one subject.
-pub(super) fn ask(
+pub(super) fn apply_one(
     store: &Memory,
     now: Timestamp,
     limit: &Limit,
@@ -91,10 +91,10 @@ pub(super) fn ask(
 
 /// Charges one unit and returns whether it is admitted. The store must have room.
 pub(super) fn is_admitted(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> bool {
-    ask(store, now, limit, &subject(who), take(1, 0)).unwrap().admission == Admission::Now
+    apply_one(store, now, limit, &subject(who), take(1, 0)).unwrap().admission == Admission::Now
 }
 
 /// Returns the units that `who` has used, by a peek.
 pub(super) fn used(store: &Memory, now: Timestamp, limit: &Limit, who: &str) -> u64 {
-    ask(store, now, limit, &subject(who), take(0, 0)).unwrap().used
+    apply_one(store, now, limit, &subject(who), take(0, 0)).unwrap().used
 }

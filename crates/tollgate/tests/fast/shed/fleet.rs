@@ -47,8 +47,8 @@ impl<S: Store> World<S> {
         (0..count).map(|_| self.enter(priority).unwrap()).collect()
     }
 
-    fn give_back(&self, places: Vec<AdmissionPermits>) {
-        for place in places {
+    fn release(&self, permits: Vec<AdmissionPermits>) {
+        for place in permits {
             now(self.limiter.refund(place.fleet.unwrap())).unwrap();
         }
     }
@@ -74,10 +74,10 @@ fn a_share_is_kept_for_critical_requests() {
     let critical = world.take(Priority::Critical, 2);
     assert_eq!(world.enter(Priority::Critical).unwrap_err().cause, ShedCause::Fleet);
     // A slot that others release is free for every request that is permitted to use it.
-    world.give_back(others);
+    world.release(others);
     let critical = critical.into_iter().chain(world.take(Priority::Critical, 8)).collect();
     assert!(world.enter(Priority::Read).is_err(), "critical requests may have them all");
-    world.give_back(critical);
+    world.release(critical);
     assert!(world.enter(Priority::Read).is_ok());
     assert_eq!(world.limiter.worker().counts().read().map(|count| count.shed).sum::<u64>(), 5);
 }
@@ -86,13 +86,13 @@ fn a_share_is_kept_for_critical_requests() {
 fn nodes_that_share_a_store_share_the_pool() {
     let store = Arc::new(Memory::default());
     let nodes = [(); 4].map(|()| World::new(ShedMode::Enforce, Arc::clone(&store)));
-    let places: Vec<_> = nodes.iter().map(|node| node.take(Priority::Read, 2)).collect();
+    let permits: Vec<_> = nodes.iter().map(|node| node.take(Priority::Read, 2)).collect();
     assert!(nodes.iter().all(|node| node.enter(Priority::Write).is_err()));
     let critical = nodes[3].take(Priority::Critical, 2);
     assert!(nodes.iter().all(|node| node.enter(Priority::Critical).is_err()));
-    nodes[3].give_back(critical);
-    for (node, places) in nodes.iter().zip(places) {
-        node.give_back(places);
+    nodes[3].release(critical);
+    for (node, permits) in nodes.iter().zip(permits) {
+        node.release(permits);
     }
     assert_eq!(nodes[0].take(Priority::Test, 8).len(), 8);
 }
@@ -110,8 +110,8 @@ fn a_node_that_dies_gives_its_places_back_by_their_lease() {
 #[test]
 fn in_shadow_mode_all_pass_and_what_would_be_shed_is_counted() {
     let world = World::new(ShedMode::Shadow, Memory::default());
-    let places = world.take(Priority::Read, 12);
-    assert_eq!(places.iter().filter(|place| place.fleet.is_some()).count(), 8);
+    let permits = world.take(Priority::Read, 12);
+    assert_eq!(permits.iter().filter(|place| place.fleet.is_some()).count(), 8);
     let counts: Vec<_> =
         world.limiter.worker().counts().read().filter(|count| count.shadowed > 0).collect();
     assert_eq!(counts.len(), 1);
@@ -140,7 +140,7 @@ fn a_policy_that_switches_it_off_holds_at_once() {
 fn a_switch_calms_it_until_the_switch_ends() {
     let world = World::new(ShedMode::Enforce, Memory::default());
     let _held = world.take(Priority::Read, 8);
-    let said = |effect| {
+    let set_override = |effect| {
         let target =
             OverrideScope { limit: None, target: OverrideTarget::Shedding(SheddingTarget::Fleet) };
         let expires_at = START.after(Millis::from_secs(60));
@@ -148,7 +148,7 @@ fn a_switch_calms_it_until_the_switch_ends() {
         let change = OverrideChange::Set(Override { target, effect, expires_at, reason });
         now(world.limiter.overrides().change(START, change)).unwrap();
     };
-    said(Effect::Counted);
+    set_override(Effect::Counted);
     assert!(world.enter(Priority::Read).is_ok());
     let counted = || {
         let mut counts = world.limiter.worker().counts().read();
@@ -157,7 +157,7 @@ fn a_switch_calms_it_until_the_switch_ends() {
         counts.find(is_it).map(|count| (count.shadowed, count.shed)).unwrap()
     };
     assert_eq!(counted(), (1, 0));
-    said(Effect::Unlimited);
+    set_override(Effect::Unlimited);
     assert!(world.enter(Priority::Read).unwrap().fleet.is_none(), "no store is asked");
     assert_eq!(counted(), (1, 0));
     world.clock.advance(Millis::from_secs(60));

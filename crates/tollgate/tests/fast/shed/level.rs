@@ -25,23 +25,25 @@ fn rising() -> (ShedLevel, Timestamp) {
 
 /// Generates observations: a time some milliseconds after the previous observation, and the load at
 /// this time.
-fn looks() -> impl Strategy<Value = Vec<(u64, u32)>> {
+fn observations() -> impl Strategy<Value = Vec<(u64, u32)>> {
     let load =
         prop_oneof![0..RECOVERED, RECOVERED..=OVERLOAD, OVERLOAD + 1..5_000_u32, Just(u32::MAX)];
     // Includes series with one load, without which the level hardly moves.
     let stretch = (1..400_u64, load, 1..40_usize);
     prop::collection::vec(stretch, 1..30).prop_map(|stretches| {
-        let looks = stretches.into_iter();
-        looks.flat_map(|(apart, load, times)| std::iter::repeat_n((apart, load), times)).collect()
+        let observations = stretches.into_iter();
+        observations
+            .flat_map(|(apart, load, times)| std::iter::repeat_n((apart, load), times))
+            .collect()
     })
 }
 
 proptest! {
     #[test]
-    fn it_moves_no_faster_than_it_may(looks in looks()) {
+    fn it_moves_no_faster_than_it_may(observations in observations()) {
         let (mut level, mut now) = rising();
         let mut course = vec![(now, 0)];
-        for (apart, load) in looks {
+        for (apart, load) in observations {
             now = now.after(Millis::new(apart));
             level.follow(now, load);
             course.push((now, level.get()));
@@ -58,11 +60,11 @@ proptest! {
     }
 
     #[test]
-    fn it_rises_only_under_load_and_falls_only_after_calm(looks in looks()) {
+    fn it_rises_only_under_load_and_falls_only_after_calm(observations in observations()) {
         let (mut level, mut now) = rising();
         // The time before the first observation does not count as calm.
         let mut last_uneasy = now;
-        for (apart, load) in looks {
+        for (apart, load) in observations {
             let before = level.get();
             let was_eased = last_uneasy;
             now = now.after(Millis::new(apart));
@@ -79,10 +81,10 @@ proptest! {
     }
 
     #[test]
-    fn it_turns_at_most_once_in_a_calm(looks in looks()) {
+    fn it_turns_at_most_once_in_a_calm(observations in observations()) {
         let (mut level, mut now) = rising();
         let mut rose_at = None;
-        for (apart, load) in looks {
+        for (apart, load) in observations {
             let before = level.get();
             now = now.after(Millis::new(apart));
             level.follow(now, load);
@@ -95,9 +97,9 @@ proptest! {
     }
 
     #[test]
-    fn a_priority_is_shed_only_where_all_below_it_are(looks in looks()) {
+    fn a_priority_is_shed_only_where_all_below_it_are(observations in observations()) {
         let (mut level, mut now) = rising();
-        for (apart, load) in looks {
+        for (apart, load) in observations {
             now = now.after(Millis::new(apart));
             level.follow(now, load);
             for two in Priority::ALL.windows(2) {

@@ -31,7 +31,7 @@ const BEATS: [[Priority; 3]; 2] = [
 /// time.
 #[derive(Debug, Default)]
 struct Outcome {
-    asked: [u64; 4],
+    requested: [u64; 4],
     in_time: [u64; 4],
     /// How often the level changed from rising to falling or back.
     turns: u64,
@@ -56,7 +56,7 @@ fn run(worker: &Arc<Worker>, beats: u64) -> Outcome {
             served.pop_front();
         }
         for priority in BEATS[(beat % 2) as usize] {
-            outcome.asked[priority as usize] += 1;
+            outcome.requested[priority as usize] += 1;
             let entered = worker.enter(START.after(Millis::new(now)), priority);
             if let Ok(slot) = entered {
                 service.queue.push_back((now, priority, slot));
@@ -92,7 +92,7 @@ impl Service {
 }
 
 fn share_in_time(outcome: &Outcome, priority: Priority) -> u64 {
-    outcome.in_time[priority as usize] * 100 / outcome.asked[priority as usize]
+    outcome.in_time[priority as usize] * 100 / outcome.requested[priority as usize]
 }
 
 #[test]

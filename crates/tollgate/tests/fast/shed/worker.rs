@@ -67,24 +67,24 @@ fn what_lasts_too_long_is_shed_by_its_cause() {
             ShedCause::LoopDelay,
         ),
     ];
-    for (settings, tell, cause) in cases {
+    for (settings, observe, cause) in cases {
         let worker = Arc::new(Worker::new(&shedding(settings)));
         for tick in 0..25 {
-            tell(&worker, at(tick), 50_000);
-            worker.look(at(tick));
+            observe(&worker, at(tick), 50_000);
+            worker.update(at(tick));
         }
         assert_eq!(worker.status().level, 0, "as much as is bearable");
         for tick in 25..50 {
-            tell(&worker, at(tick), 51_000);
-            worker.look(at(tick));
+            observe(&worker, at(tick), 51_000);
+            worker.update(at(tick));
         }
         let shed = worker.enter(at(50), Priority::Test).unwrap_err();
         assert_eq!(shed.cause, cause);
         assert!(worker.enter(at(50), Priority::Write).is_ok());
         // Without further observations the level falls slowly to zero.
-        worker.look(at(60));
+        worker.update(at(60));
         assert!(worker.status().level > 0);
-        worker.look(at(60 + 10 + 200));
+        worker.update(at(60 + 10 + 200));
         assert_eq!(worker.status().level, 0);
     }
 }
@@ -153,7 +153,7 @@ fn a_new_policy_keeps_level_and_bound_unless_it_says_otherwise() {
         |max| shedding(WorkerShedding { in_flight: Some(bound(max)), ..WorkerShedding::default() });
     let worker = Arc::new(Worker::new(&settings(9)));
     let _held = hold(&worker, START, 5);
-    (1..=100).for_each(|tick| worker.look(at(tick)));
+    (1..=100).for_each(|tick| worker.update(at(tick)));
     assert_eq!(worker.status().level, MAX_LEVEL);
     worker.follow(&settings(9));
     worker.follow(&settings(10));

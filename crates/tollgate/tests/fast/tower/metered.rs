@@ -47,7 +47,7 @@ impl http_body::Body for Pieces {
 struct World {
     limiter: Arc<Limiter<Memory>>,
     clock: Arc<ManualClock>,
-    asked: Arc<Mutex<HeaderMap>>,
+    seen_headers: Arc<Mutex<HeaderMap>>,
 }
 
 const HOLD: Millis = Millis::from_secs(3);
@@ -87,20 +87,20 @@ impl World {
     fn by(policy: Policy) -> Self {
         let clock = Arc::new(ManualClock::new(START));
         let limiter = Limiter::new(policy, Memory::default()).with_clock(Arc::clone(&clock));
-        Self { limiter: Arc::new(limiter), clock, asked: Arc::default() }
+        Self { limiter: Arc::new(limiter), clock, seen_headers: Arc::default() }
     }
 
     /// Sends a request. Its response is `answer` with the body pieces that the test sends.
-    async fn ask(
+    async fn send(
         &self,
         request: Request<()>,
         answer: Response<()>,
     ) -> (Response<Body<Pieces>>, UnboundedSender<io::Result<Bytes>>) {
         let (sender, pieces) = unbounded_channel();
         let answer = Arc::new(Mutex::new(Some(answer.map(|()| Pieces(pieces)))));
-        let asked = Arc::clone(&self.asked);
+        let seen_headers = Arc::clone(&self.seen_headers);
         let service = tower::service_fn(move |request: Request<()>| {
-            *asked.lock() = request.headers().clone();
+            *seen_headers.lock() = request.headers().clone();
             let answer = answer.lock().take().unwrap();
             async move { Ok::<_, Infallible>(answer) }
         });
@@ -112,7 +112,7 @@ impl World {
         &self,
         answer: Response<()>,
     ) -> (Response<Body<Pieces>>, UnboundedSender<io::Result<Bytes>>) {
-        self.ask(Request::new(()), answer).await
+        self.send(Request::new(()), answer).await
     }
 
     /// Returns the used units of the limit, and how many of these units are only reserved.
@@ -127,8 +127,9 @@ impl World {
         };
         let policy = self.limiter.policy();
         let plan = policy.plan(&attributes, self.limiter.key());
-        let looked_at = if plan.enforced.is_empty() { plan.shadowed } else { plan.enforced };
-        let (evaluation, _) = self.limiter.look_at(self.limiter.now(), &looked_at).await.unwrap();
+        let planned = if plan.enforced.is_empty() { plan.shadowed } else { plan.enforced };
+        let (evaluation, _) =
+            self.limiter.peek_planned(self.limiter.now(), &planned).await.unwrap();
         (evaluation.statuses[0].used, evaluation.statuses[0].reserved)
     }
 }
@@ -157,7 +158,7 @@ fn piece(text: &str) -> io::Result<Bytes> {
 async fn what_the_answer_reports_takes_the_place_of_what_was_reserved() {
     let world = World::new(tokens());
     let (response, body) = world.get(json()).await;
-    assert_eq!(world.asked.lock()[ACCEPT_ENCODING], "identity");
+    assert_eq!(world.seen_headers.lock()[ACCEPT_ENCODING], "identity");
     body.send(piece("{\"text\":\"hello\",\"usage\":{\"to")).unwrap();
     body.send(piece("tal\":7}}")).unwrap();
     assert_eq!(world.used().await, (40, 40));
@@ -173,7 +174,7 @@ async fn a_header_reports_what_an_answer_costs() {
     for (value, used) in [("12", 12), ("0", 0), ("twelve", 40), ("-1", 40), ("1.5", 40)] {
         let world = World::new(header());
         let (response, _) = world.get(answer(200, &[("x-cost", value)])).await;
-        assert!(!world.asked.lock().contains_key(ACCEPT_ENCODING));
+        assert!(!world.seen_headers.lock().contains_key(ACCEPT_ENCODING));
         drop(response);
         assert_eq!(world.used().await, (used, 0), "{value}");
     }
@@ -271,7 +272,7 @@ async fn a_request_says_how_much_to_reserve() {
     ] {
         let mut request = Request::new(());
         request.extensions_mut().insert(JsonBody(Bytes::from_static(body.as_bytes())));
-        let running = world.ask(request, events()).await;
+        let running = world.send(request, events()).await;
         assert_eq!(world.used().await.1, held, "{body}");
         drop(running);
         world.clock.advance(Millis::from_secs(60));
@@ -280,10 +281,10 @@ async fn a_request_says_how_much_to_reserve() {
     let by_header = metered(tokens(), reserve(from_header, None), RuleMode::Enforce);
     let world = World::by(of(vec![by_header]));
     let asking = |max: &str| Request::builder().header("x-max", max).body(()).unwrap();
-    let running = world.ask(asking("55"), events()).await;
+    let running = world.send(asking("55"), events()).await;
     assert_eq!(world.used().await, (55, 55));
     // A cost that can never fit is refused. The limiter does not reduce the cost to one that fits.
-    let refused = world.ask(asking("101"), events()).await;
+    let refused = world.send(asking("101"), events()).await;
     assert_eq!(refused.0.status(), StatusCode::TOO_MANY_REQUESTS);
     drop(running);
 }

@@ -34,7 +34,7 @@ async fn the_refusal_of_a_limit_precedes_that_of_a_rule_and_of_the_policy() {
     let own = |text: &str| Some(RefusalSettings { text: template(text), ..Default::default() });
     let (limit, rule, policy) =
         (own("{{limit}} of the limit"), own("{{rule}} of the rule"), own("of the policy"));
-    for (settings, said) in [
+    for (settings, body) in [
         ([limit, rule.clone(), policy.clone()], "core of the limit"),
         ([None, rule, policy.clone()], "all of the rule"),
         ([None, None, policy], "of the policy"),
@@ -47,7 +47,7 @@ async fn the_refusal_of_a_limit_precedes_that_of_a_rule_and_of_the_policy() {
         assert_eq!(field(&refused, "content-type"), "text/plain; charset=utf-8");
         assert_eq!(field(&refused, "vary"), "");
         assert_eq!(field(&refused, "x-ratelimit-remaining"), "0");
-        assert_eq!(text(refused).await, said);
+        assert_eq!(text(refused).await, body);
     }
 }
 

@@ -11,12 +11,16 @@ pub(super) fn section(page: &mut Markup, outcome: &Outcome) {
     page.raw("<div class=\"scroll\"><table><thead><tr><th>limit</th><th class=\"n\">requests</th>")
         .raw("<th class=\"n\">admitted</th><th class=\"n\">refused</th><th class=\"n\">refunded</th>")
         .raw("<th class=\"n\">subjects refused</th><th>peak usage</th></tr></thead><tbody>");
-    for limit in outcome.limits.iter().filter(|limit| limit.is_met()) {
+    for limit in outcome.limits.iter().filter(|limit| limit.is_evaluated()) {
         row(page, limit);
     }
     page.raw("</tbody></table></div>");
-    let unmet: Vec<_> =
-        outcome.limits.iter().filter(|limit| !limit.is_met()).map(|limit| &*limit.name).collect();
+    let unmet: Vec<_> = outcome
+        .limits
+        .iter()
+        .filter(|limit| !limit.is_evaluated())
+        .map(|limit| &*limit.name)
+        .collect();
     if !unmet.is_empty() {
         page.raw("<p class=\"soft\">No request was evaluated on ")
             .text(unmet.join(", "))

@@ -53,7 +53,7 @@ fn head(page: &mut Markup, simulation: &Simulation) {
 }
 
 fn header(page: &mut Markup, simulation: &Simulation) {
-    page.raw("<header>").raw(GATE).raw("<div><h1>Simulation of ").text(&simulation.outcome.policy);
+    page.raw("<header>").raw(LOGO).raw("<div><h1>Simulation of ").text(&simulation.outcome.policy);
     if let Some(other) = &simulation.compare {
         page.raw(" and ").text(&other.policy);
     }
@@ -71,7 +71,7 @@ fn header(page: &mut Markup, simulation: &Simulation) {
 }
 
 /// The logo: a gate with a raised barrier.
-const GATE: &str = "<svg viewBox=\"0 0 44 44\" aria-hidden=\"true\">\
+const LOGO: &str = "<svg viewBox=\"0 0 44 44\" aria-hidden=\"true\">\
     <rect class=\"rail\" width=\"44\" height=\"44\" rx=\"11\"/>\
     <rect class=\"pass\" x=\"9\" y=\"17\" width=\"6\" height=\"18\" rx=\"1.5\"/>\
     <g transform=\"rotate(-34 12 19)\"><rect class=\"stop\" x=\"10\" y=\"16.5\" width=\"27\" height=\"5\" rx=\"2.5\"/>\

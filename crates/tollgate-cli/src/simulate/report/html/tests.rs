@@ -37,7 +37,7 @@ fn simulation() -> Simulation {
         policy: candidate("<i>a</i>.yaml"),
         compare: Some(candidate("b&b.yaml")),
         top: 5,
-        watcher: ProgressTarget::Nobody,
+        watcher: ProgressTarget::Hidden,
     };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(run::run(plan)).unwrap()

@@ -12,7 +12,7 @@ const LEFT: f64 = 52.0;
 const WIDTH: f64 = 1_010.0;
 const TOP: f64 = 8.0;
 /// The space for the labels below the plot.
-const FOOT: f64 = 24.0;
+const FOOTER_HEIGHT: f64 = 24.0;
 
 /// A part of a bar: its colour and its height.
 type Part = (&'static str, u64);
@@ -88,7 +88,7 @@ fn chart(
     let marks = round_marks(most, 4);
     let scale = height / as_float(marks.last().copied().unwrap_or(1).max(1));
     page.raw("<svg class=\"chart\" role=\"img\" viewBox=\"0 0 1072 ")
-        .text(TOP + height + FOOT)
+        .text(TOP + height + FOOTER_HEIGHT)
         .raw("\"><title>");
     page.raw(title).raw("</title>");
     grid(page, &marks, height, scale);

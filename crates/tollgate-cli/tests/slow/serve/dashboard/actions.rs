@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Browser, POLICY, charge, decide, node, open};
-use crate::support::client::ask;
+use crate::support::client::fetch;
 use crate::support::node::{Folder, Node};
 
 #[test]
@@ -11,11 +11,11 @@ fn the_policy_is_read_again_and_mistakes_are_reported() {
     let (folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "policy");
-    page.says("In force since");
+    page.shows("In force since");
     folder.write("policy.yaml", &POLICY.replace("quota: 3", "quota: three"));
     page.click("button", "Reload the file");
-    page.says("The policy was not reloaded");
-    page.says("policy.yaml:5:");
+    page.shows("The policy was not reloaded");
+    page.shows("policy.yaml:5:");
     folder.write("policy.yaml", &POLICY.replace("quota: 3", "quota: 4"));
     // The node may have loaded the file by itself before the button is pressed.
     page.until("!document.querySelector('main button').disabled");
@@ -23,7 +23,7 @@ fn the_policy_is_read_again_and_mistakes_are_reported() {
     page.until("document.querySelector('.notice.good')?.innerText.includes('ersion')");
     page.until("document.querySelector('.state').innerText !== ''");
     page.click("#views a", "Limits");
-    page.says("4 per 1h");
+    page.shows("4 per 1h");
     page.is_clean();
 }
 
@@ -37,16 +37,16 @@ fn a_subject_is_looked_at_and_forgotten() {
     let page = open(&mut browser, &node, "subject");
     page.write("user", name);
     page.click("button", "Show");
-    page.says("1 limit counts this subject");
+    page.shows("1 limit counts this subject");
     let row = "document.querySelector('tbody').innerText";
     page.until(&format!("/refused\\s+3\\s+3\\s+0/.test({row})"));
     page.write("address", "192.0.2.7");
     page.click("button", "Show");
-    page.says("2 limits count this subject");
+    page.shows("2 limits count this subject");
     page.click("button", "Reset usage");
     page.until("document.querySelector('dialog').open");
     page.click("dialog button", "Reset");
-    page.says("The usage was reset.");
+    page.shows("The usage was reset.");
     page.until(&format!("/admitted\\s+0\\s+3\\s+3/.test({row})"));
     assert!(node.response().contains("an administrator reset the usage"));
     page.write("address", "nowhere");
@@ -62,12 +62,12 @@ fn a_rollout_is_turned() {
         node(&format!("store: {{ rollout: {{ percent: 10%, from: {side}, to: {side} }} }}\n"));
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "rollout");
-    page.says("10 %");
+    page.shows("10 %");
     page.write("Percent of clients", "35");
     page.click("button", "Set");
-    page.says("Changed from 10 % to 35 %");
+    page.shows("Changed from 10 % to 35 %");
     page.until("document.querySelector('.big').innerText === '35 %'");
-    let status = ask(node.listener("admin"), "GET", "/v1/status", None);
+    let status = fetch(node.listener("admin"), "GET", "/v1/status", None);
     let status: Value = serde_json::from_str(&status.body).unwrap();
     assert_eq!(status["counts"]["percent"], json!(35));
     page.is_clean();
@@ -87,15 +87,15 @@ fn a_log_is_simulated_beside_another_policy() {
     let tried = POLICY.replace("quota: 1000", "quota: 5").replace('\n', "\\n");
     page.write("Another policy to try (optional)", &tried.replace("\\n", "\n"));
     page.click("button", "Simulate");
-    page.says("By limit");
-    page.says("line 21");
+    page.shows("By limit");
+    page.shows("line 21");
     let rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
     page.until(&format!(
         "{rows}.some((text) => /the policy to try\\s+20\\s+5\\s+15\\s/.test(text))"
     ));
     page.until(&format!("{rows}.some((text) => /^many\\s+1,000 per 1h\\s|^many\\s+1000 per 1h\\s/.test(text) && /15$/.test(text))"));
     // No subject was charged.
-    let status = ask(node.listener("admin"), "GET", "/metrics", None).body;
+    let status = fetch(node.listener("admin"), "GET", "/metrics", None).body;
     assert!(status.contains("tollgate_memory_entries 0\n"), "{status}");
     page.write("Another policy to try (optional)", "limits: [");
     page.click("button", "Simulate");
@@ -114,7 +114,7 @@ fn the_requests_of_the_node_are_simulated_and_drawn() {
     let page = open(&mut browser, &node, "what-if");
     page.write("Another policy to try (optional)", &POLICY.replace("quota: 3,", "quota: 12,"));
     page.click("button", "Simulate");
-    page.says("The sample contains all requests");
+    page.shows("The sample contains all requests");
     let rows = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
     page.until(&format!(
         "{rows}.some((text) => /the policy to try\\s+20\\s+12\\s+8\\s/.test(text))"
@@ -140,18 +140,18 @@ fn a_token_is_asked_for_kept_by_the_tab_and_forgotten() {
     let node = Node::start(crate::support::node::command(&folder.policy(), &[]));
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits");
-    page.says("This listener requires a token");
+    page.shows("This listener requires a token");
     page.write("Token", "a-wrong-token-of-the-doors");
     page.click("button", "Sign in");
-    page.says("the token is not valid for this listener");
+    page.shows("the token is not valid for this listener");
     page.write("Token", right);
     page.click("button", "Sign in");
-    page.says("3 per 1h");
+    page.shows("3 per 1h");
     assert_eq!(page.value("document.cookie"), json!(""));
     page.go(&super::address(&node, "policy"));
-    page.says("Reload the file");
+    page.shows("Reload the file");
     page.click("button", "Sign out");
-    page.says("This listener requires a token");
+    page.shows("This listener requires a token");
     assert_eq!(page.value("sessionStorage.length"), json!(0));
     page.is_clean();
 }

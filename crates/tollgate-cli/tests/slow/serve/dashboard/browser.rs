@@ -148,7 +148,7 @@ impl Page {
 
     /// Waits until the page contains `text`.
     #[track_caller]
-    pub(super) fn says(&self, text: &str) {
+    pub(super) fn shows(&self, text: &str) {
         self.until(&format!("document.body.innerText.includes({})", json!(text)));
     }
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::names::SCRIPTS;
 use super::{Browser, charge, node, open};
-use crate::support::client::{Client, ask};
+use crate::support::client::{Client, fetch};
 use crate::support::node::{Folder, Node};
 
 #[test]
@@ -17,7 +17,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     let (folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    page.says("Busiest limits");
+    page.shows("Busiest limits");
     for script in SCRIPTS {
         charge(&node, "few", ("user", script), 4);
         // In the URL, as in a link.
@@ -42,8 +42,8 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     page.go(&super::address(&node, "what-if"));
     page.choose("input[type=file]", &folder.path("access.log"));
     page.click("button", "Simulate");
-    page.says("Most affected subjects");
-    page.says("hit()");
+    page.shows("Most affected subjects");
+    page.shows("hit()");
     // As a subject, and as a policy with reported mistakes.
     page.go(&super::address(&node, "subject"));
     for script in SCRIPTS {
@@ -54,7 +54,7 @@ fn names_that_are_scripts_are_shown_and_do_not_run() {
     folder.write("policy.yaml", &format!("limits: {{ {}: 1 }}\n", json!(SCRIPTS[0])));
     page.go(&super::address(&node, "policy"));
     page.click("button", "Reload the file");
-    page.says("hit()");
+    page.shows("hit()");
     page.is_clean();
 }
 
@@ -82,7 +82,7 @@ fn subjects_that_are_scripts_are_shown_and_do_not_run() {
                [by.value, limit.value] = ['{by}', 'few'];
                by.dispatchEvent(new Event('change')); }}"
         ));
-        page.says(&format!("Units {by} at this node"));
+        page.shows(&format!("Units {by} at this node"));
         page.until(&format!("{shown}.length >= 50"));
         let shown = page.value(shown);
         for script in SCRIPTS {
@@ -151,7 +151,7 @@ fn pages_elsewhere_neither_change_nor_read_anything() {
         }})"
     ));
     assert_eq!(framed, json!("closed"));
-    let observed = ask(&admin, "GET", forget, None);
+    let observed = fetch(&admin, "GET", forget, None);
     let observed: Value = serde_json::from_str(&observed.body).unwrap();
     assert_eq!(observed["statuses"][0]["used"], json!(3));
 }
@@ -163,7 +163,7 @@ fn a_name_that_was_led_here_opens_nothing() {
     let mut browser = Browser::with(&[rules]);
     let port = node.listener("admin").rsplit_once(':').unwrap().1;
     let page = browser.open(&format!("http://evil.example:{port}/dashboard/"));
-    page.says("The host is not allowed");
+    page.shows("The host is not allowed");
     for (method, path) in [
         ("GET", "/v1/status"),
         ("GET", "/metrics"),
@@ -182,7 +182,7 @@ fn a_name_that_was_led_here_opens_nothing() {
     assert_eq!(ready, json!(200));
     for name in ["admin.example", "localhost", "node-1.localhost"] {
         page.go(&format!("http://{name}:{port}/dashboard/"));
-        page.says("Busiest limits");
+        page.shows("Busiest limits");
     }
     page.is_clean();
 }
@@ -191,19 +191,19 @@ fn a_name_that_was_led_here_opens_nothing() {
 fn a_dashboard_that_was_put_away_is_not_there() {
     let (_folder, node) = node("serve: { dashboard: { enabled: false } }\n");
     for path in ["/dashboard", "/dashboard/", "/dashboard/js/main.js"] {
-        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(fetch(node.listener("admin"), "GET", path, None).status, 404, "{path}");
     }
     let (_folder, node) = super::node("");
     for path in ["/dashboard/", "/dashboard/js/main.js"] {
-        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 200, "{path}");
-        assert_eq!(ask(node.listener("http"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(fetch(node.listener("admin"), "GET", path, None).status, 200, "{path}");
+        assert_eq!(fetch(node.listener("http"), "GET", path, None).status, 404, "{path}");
     }
-    assert_eq!(ask(node.listener("admin"), "GET", "/dashboard", None).status, 308);
+    assert_eq!(fetch(node.listener("admin"), "GET", "/dashboard", None).status, 308);
     for path in ["/dashboard/../v1/status", "/dashboard/index.html", "/dashboardx", "/dashboard//"]
     {
-        assert_eq!(ask(node.listener("admin"), "GET", path, None).status, 404, "{path}");
+        assert_eq!(fetch(node.listener("admin"), "GET", path, None).status, 404, "{path}");
     }
-    assert_eq!(ask(node.listener("admin"), "POST", "/dashboard/", None).status, 405);
+    assert_eq!(fetch(node.listener("admin"), "POST", "/dashboard/", None).status, 405);
 }
 
 /// A foreign site: one empty page, for as long as the test runs.

@@ -27,14 +27,14 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
     charge(&node, "few", ("user", "mallory"), 5);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    page.says("Busiest limits");
+    page.shows("Busiest limits");
     tab_to(&page, "it.className === 'skip'");
     tab_to(&page, "it.textContent === 'Limits' && it.closest('#views')");
     page.press("Enter");
     page.until("document.activeElement.tagName === 'H1' && document.title.startsWith('Limits')");
     tab_to(&page, "it.type === 'search'");
     page.call("Input.insertText", &json!({ "text": "few" }));
-    page.says("1 row");
+    page.shows("1 row");
     tab_to(&page, "it.textContent === 'Refused in total'");
     page.press("Enter");
     page.until("document.activeElement.closest('th').ariaSort === 'descending'");
@@ -56,7 +56,7 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
     tab_to(&page, "it.labels?.[0]?.textContent === 'user'");
     page.call("Input.insertText", &json!({ "text": "mallory" }));
     page.press("Enter");
-    page.says("1 limit counts this subject");
+    page.shows("1 limit counts this subject");
     tab_to(&page, "it.textContent === 'Reset usage'");
     page.press("Enter");
     page.until("document.querySelector('dialog').open");
@@ -66,7 +66,7 @@ fn everything_is_reached_by_keys_and_the_focus_stays() {
     page.press("Enter");
     page.until("document.activeElement.textContent === 'Reset'");
     page.press("Enter");
-    page.says("The usage was reset.");
+    page.shows("The usage was reset.");
     page.is_clean();
 }
 

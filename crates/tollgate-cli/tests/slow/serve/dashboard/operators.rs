@@ -44,10 +44,10 @@ fn a_node_without_alerts_has_no_banner() {
     page.until("document.querySelector('#dot.good')");
     page.until("document.getElementById('alerts').hidden && !document.title.includes('⚠')");
     folder.write("policy.yaml", "limits: [");
-    page.says("The policy file was rejected");
+    page.shows("The policy file was rejected");
     page.until("document.querySelector('#dot.warn')");
     page.click("#alerts a", "Details");
-    page.says("the previous policy stays in force");
+    page.shows("the previous policy stays in force");
     page.is_clean();
 }
 
@@ -78,7 +78,7 @@ fn charts_start_with_what_the_node_remembers_of_the_last_hour() {
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
     for _ in 0..2 {
-        page.says("Busiest limits");
+        page.shows("Busiest limits");
         page.value("document.querySelector('summary').click()");
         // The page was opened after the charges, so its own samples are all zero.
         page.until(
@@ -125,8 +125,8 @@ fn rules_in_shadow_mode_show_what_they_would_refuse() {
     page.until(&format!("{} === 'shadow'", cell("tried", "Mode")));
     page.until(&format!("{} === '–'", cell("real", "Would refuse")));
     page.click("tbody a", "new");
-    page.says("In shadow mode the limit would have refused 3 of 5 requests.");
-    page.says("no subjects: its rules are in shadow mode");
+    page.shows("In shadow mode the limit would have refused 3 of 5 requests.");
+    page.shows("no subjects: its rules are in shadow mode");
     page.until("document.querySelector('.legend').innerText.includes('Would refuse')");
     page.is_clean();
 }
@@ -161,14 +161,14 @@ fn a_rule_shows_what_it_matches_and_its_limits() {
         "has user",
         "has no token",
     ] {
-        let told =
+        let notice =
             format!("{}?.split('\\n').includes({})", cell("writes", "Matches"), json!(condition));
-        page.until(&told);
+        page.until(&notice);
     }
     page.until(&format!("{} === 'few × 2 3 per 1h, per user'", cell("writes", "Charges")));
     page.until(&format!("{} === 'every request'", cell("rest", "Matches")));
     page.click("tbody a", "few");
-    page.says("writes charges 2 units a request");
-    page.says("path /repos/**");
+    page.shows("writes charges 2 units a request");
+    page.shows("path /repos/**");
     page.is_clean();
 }

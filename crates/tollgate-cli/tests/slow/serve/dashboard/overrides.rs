@@ -4,11 +4,11 @@ use serde_json::{Value, json};
 
 use super::names::SCRIPTS;
 use super::{Browser, Page, charge, node, open};
-use crate::support::client::ask;
+use crate::support::client::fetch;
 use crate::support::node::Node;
 
 fn in_force(node: &Node) -> Vec<Value> {
-    let response = ask(node.listener("admin"), "GET", "/v1/overrides", None);
+    let response = fetch(node.listener("admin"), "GET", "/v1/overrides", None);
     let response: Value = serde_json::from_str(&response.body).unwrap();
     response["overrides"].as_array().unwrap().clone()
 }
@@ -40,7 +40,7 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     page.until("document.title.startsWith('Overrides')");
     page.write("Reason", "scraping");
     page.click("button", "Set");
-    page.says("The override is in force.");
+    page.shows("The override is in force.");
     rows(&page, 1);
     let all = in_force(&node);
     assert_eq!((&all[0]["limit"], &all[0]["blocked"]), (&json!("few"), &json!(true)));
@@ -50,16 +50,16 @@ fn the_one_who_is_refused_most_is_found_blocked_and_let_in_again() {
     page.write("Quota", "40");
     page.write("Duration", "7d");
     page.click("button", "Set");
-    page.says("40 units");
+    page.shows("40 units");
     rows(&page, 1);
     assert_eq!(in_force(&node)[0]["quota"], 40);
     page.click("tbody button", "Remove");
-    page.says("No overrides: the policy applies to all subjects.");
+    page.shows("No overrides: the policy applies to all subjects.");
     assert_eq!(in_force(&node), Vec::<Value>::new());
     // Errors of the node are shown, and the form keeps its input.
     pick(&page, "Limit", "");
     page.click("button", "Set");
-    page.says("`quota` requires `limit`");
+    page.shows("`quota` requires `limit`");
     page.is_clean();
 }
 
@@ -68,7 +68,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
     let (_folder, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "overrides?limit=few&user=mallory");
-    page.says("Effect");
+    page.shows("Effect");
     let reason = SCRIPTS[0];
     page.write("Reason", reason);
     page.click("button", "Set");
@@ -76,8 +76,8 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
 
     // Blocked, and nothing was used; other limits of the subject are unchanged.
     page.go(&super::address(&node, "subject?user=mallory&address=192.0.2.1"));
-    stands(&page, "many", "admitted 0 1,000 1,000");
-    stands(&page, "few", "blocked – – –");
+    row_shows(&page, "many", "admitted 0 1,000 1,000");
+    row_shows(&page, "few", "blocked – – –");
     let overrides = "document.querySelector('section[aria-label=Overrides]')";
     let response = format!("{overrides}.innerText");
     for word in ["few", "blocked", "all subjects with user=#", reason] {
@@ -90,8 +90,8 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
         "reason": "a neighbour",
     });
     put(&page, &quota);
-    stands(&page, "many", "admitted 0 7 7");
-    page.says("all subjects with address=192.0.2.0/24");
+    row_shows(&page, "many", "admitted 0 7 7");
+    page.shows("all subjects with address=192.0.2.0/24");
     remove(&page, "limit=many&group[address]=192.0.2.0/24");
 
     // Each query shows the overrides at that time.
@@ -105,12 +105,12 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
         });
         body.as_object_mut().unwrap().extend(effect.as_object().unwrap().clone());
         put(&page, &body);
-        stands(&page, "few", few);
+        row_shows(&page, "few", few);
         page.until(&format!("{response}.includes('again')"));
-        stands(&page, "many", "admitted 0 1,000 1,000");
+        row_shows(&page, "many", "admitted 0 1,000 1,000");
     }
     remove(&page, "limit=few&group[user]=mallory");
-    stands(&page, "few", "admitted 0 3 3");
+    row_shows(&page, "few", "admitted 0 3 3");
     page.until(&format!("!{overrides}"));
     page.is_clean();
 }
@@ -118,7 +118,7 @@ fn what_is_said_of_a_subject_stands_on_its_page() {
 /// Waits until the page of a subject shows this status of `limit`, in the columns from "Decision"
 /// to "Remaining".
 #[track_caller]
-fn stands(page: &Page, limit: &str, response: &str) {
+fn row_shows(page: &Page, limit: &str, response: &str) {
     page.until(&format!(
         "[...document.querySelectorAll('table')]
             .find((table) => table.caption.textContent === 'Status of each limit')
@@ -155,7 +155,7 @@ fn networks_and_exact_subjects_are_named() {
     page.write("address", "192.0.2.0/24");
     page.write("Reason", "a neighbour");
     page.click("button", "Set");
-    page.says("all subjects with address=192.0.2.0/24");
+    page.shows("all subjects with address=192.0.2.0/24");
     page.value("document.querySelector('main form').reset()");
     pick(&page, "Limit", "few");
     pick(&page, "Applies to", "subject");
@@ -164,7 +164,7 @@ fn networks_and_exact_subjects_are_named() {
     page.write("Reason", "a partner");
     page.click("button", "Set");
     rows(&page, 2);
-    page.says("unlimited");
+    page.shows("unlimited");
     page.click("tbody button", "Remove");
     rows(&page, 1);
     page.is_clean();
@@ -179,15 +179,15 @@ fn a_limit_is_switched_for_everybody() {
     pick(&page, "Effect", "counted");
     page.write("Reason", "it refuses partners");
     page.click("button", "Set");
-    page.says("counted, never refused");
+    page.shows("counted, never refused");
     charge(&node, "few", ("user", "mallory"), 5);
     page.go(&super::address(&node, "limits/few"));
-    page.says("An override for all subjects is in force until");
-    page.says("requests are counted and never refused. Reason: it refuses partners");
-    page.says("0 refused by this limit");
+    page.shows("An override for all subjects is in force until");
+    page.shows("requests are counted and never refused. Reason: it refuses partners");
+    page.shows("0 refused by this limit");
     page.go(&super::address(&node, "overrides"));
     page.click("tbody button", "Remove");
-    page.says("No overrides: the policy applies to all subjects.");
+    page.shows("No overrides: the policy applies to all subjects.");
     page.is_clean();
 }
 
@@ -212,12 +212,12 @@ fn what_is_switched_off_is_reported_above_every_view_until_it_is_lifted() {
     rows(&page, 2);
     for view in ["", "limits", "subject", "policy", "what-if"] {
         page.go(&super::address(&node, view));
-        page.says("Rule named is off until");
-        page.says("it refuses <b>partners</b>");
-        page.says("Load shedding by each node’s own load (worker) counts and never refuses until");
+        page.shows("Rule named is off until");
+        page.shows("it refuses <b>partners</b>");
+        page.shows("Load shedding by each node’s own load (worker) counts and never refuses until");
     }
     page.go(&super::address(&node, "policy"));
-    page.says("switched off");
+    page.shows("switched off");
     page.go(&super::address(&node, "overrides"));
     for left in [1, 0] {
         page.click("tbody button", "Remove");
@@ -265,7 +265,7 @@ fn an_override_is_set_and_lifted_with_keys_alone() {
     rows(&page, 1);
     super::keyboard::tab_to(&page, "it.textContent === 'Remove'");
     page.press("Enter");
-    page.says("Removed: all subjects with user=#");
+    page.shows("Removed: all subjects with user=#");
     page.until("document.getElementById('announcer').textContent.startsWith('Removed')");
     page.is_clean();
 }

@@ -24,7 +24,7 @@ fn open(browser: &mut Browser, node: &Node) -> Page {
     let page = browser.open(&address(node, ""));
     let size = json!({ "width": WIDTH, "height": 844, "deviceScaleFactor": 2, "mobile": true });
     page.call("Emulation.setDeviceMetricsOverride", &size);
-    page.says("Busiest limits");
+    page.shows("Busiest limits");
     page
 }
 
@@ -49,7 +49,7 @@ fn no_page_overflows_at_390_px() {
     let page = open(&mut browser, &node);
     for (view, text) in VIEWS {
         page.go(&address(&node, view));
-        page.says(text);
+        page.shows(text);
         assert_fits(&page, view);
         assert_eq!(page.value("document.body.innerText.includes('NaN')"), json!(false), "{view}");
     }
@@ -65,10 +65,10 @@ fn the_charts_of_what_if_fit_at_390_px() {
     let mut browser = Browser::start();
     let page = open(&mut browser, &node);
     page.go(&address(&node, "what-if"));
-    page.says("Simulate");
+    page.shows("Simulate");
     page.write("Another policy to try (optional)", &POLICY.replace("quota: 3,", "quota: 12,"));
     page.click("button", "Simulate");
-    page.says("The sample contains all requests");
+    page.shows("The sample contains all requests");
     page.until("document.querySelector('svg.chart path.wouldRefuse') !== null");
     assert_fits(&page, "what-if");
     let widest = "Math.max(...[...document.querySelectorAll('main svg, dl.bars')]\

@@ -167,15 +167,15 @@ async fn the_pages_are_as_the_guide_shows_them() {
     let page = browser.open(&address(&node, ""));
     // The width of a chart is the available width.
     frame(&page, 1_470);
-    page.says("sign-in");
-    page.says("north");
+    page.shows("sign-in");
+    page.shows("north");
     page.until(&format!("{} >= {}", points("svg.chart path.admitted"), looks()));
     only_count_searches(&node);
-    page.says("Rule search counts and never refuses");
+    page.shows("Rule search counts and never refuses");
     take(&page, "dashboard-overview", 1_470);
 
     page.go(&address(&node, "subject?address=192.0.2.3&user=mallory"));
-    page.says("2 limits count this subject");
+    page.shows("2 limits count this subject");
     page.until(&format!("{} >= {}", points("section table svg path"), looks().div_ceil(3)));
     take(&page, "dashboard-subject", 610);
 
@@ -186,14 +186,14 @@ async fn the_pages_are_as_the_guide_shows_them() {
     let tried = tried.replace("quota: 2_500", quota).replace("quota: 120", "quota: 60");
     page.write("Another policy to try (optional)", tried.trim_start());
     page.click("button", "Simulate");
-    page.says("Refusals by limit");
+    page.shows("Refusals by limit");
     page.until(&format!("{} >= 1", points("svg.chart path.wouldRefuse")));
     take(&page, "dashboard-what-if", 1_375);
 
     let dark = json!({ "features": [{ "name": "prefers-color-scheme", "value": "dark" }] });
     page.call("Emulation.setEmulatedMedia", &dark);
     page.go(&address(&node, "limits"));
-    page.says("7 rows");
+    page.shows("7 rows");
     take(&page, "dashboard-limits", 560);
     page.is_clean();
 }

@@ -13,31 +13,31 @@ fn each_view_shows_what_the_node_says() {
     charge(&node, "few", ("user", "mallory"), 5);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    page.says("Busiest limits");
+    page.shows("Busiest limits");
     // Three were admitted and two refused before the page was opened.
     let cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.innerText)";
     page.until(&format!("{cells}.some((text) => /^few\\s+\\S+\\s+\\S+\\s+2$/.test(text))"));
-    page.says("Counters are kept in the memory of this process.");
+    page.shows("Counters are kept in the memory of this process.");
     page.until("document.querySelector('svg.chart').getAttribute('aria-label').includes('now')");
     page.value("document.querySelector('summary').click()");
     page.until("document.querySelectorAll('details[open] tbody tr').length > 0");
     page.click("#views a", "Limits");
-    page.says("3 per 1h");
-    page.says("Counted per");
+    page.shows("3 per 1h");
+    page.shows("Counted per");
     page.click("tbody a", "few");
-    page.says("Requests since the node started: 3 admitted, 2 refused by this limit.");
-    page.says("named charges 1 unit a request");
+    page.shows("Requests since the node started: 3 admitted, 2 refused by this limit.");
+    page.shows("named charges 1 unit a request");
     page.click("#views a", "Top subjects");
-    page.says("Units refused at this node");
+    page.shows("Units refused at this node");
     // The limit does not reveal subjects: a hash of the refused one.
     page.until("/^user=#[0-9a-f]{32}\\s+few\\s+2\\s+0\\s+Override$/.test(document.querySelector('tbody tr').innerText)");
     page.click("#views a", "Policy");
-    page.says("2 limits, 2 rules, 2 kinds of subjects");
+    page.shows("2 limits, 2 rules, 2 kinds of subjects");
     let charges =
         "[...document.querySelectorAll('tbody tr:first-child td a')].map((link) => link.innerText)";
     page.until(&format!("{charges}.join() === 'few,many'"));
     page.click("#views a", "Rollout");
-    page.says("This node has one store.");
+    page.shows("This node has one store.");
     page.is_clean();
 }
 
@@ -52,7 +52,7 @@ fn a_candidate_is_compared_on_the_page_of_its_limit() {
     charge(&node, "few", ("user", "mallory"), 6);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits/few");
-    page.says("evaluated on the same requests, without refusing any: 1 per 2h, fixed window.");
+    page.shows("evaluated on the same requests, without refusing any: 1 per 2h, fixed window.");
     let facts = "document.querySelector('section[aria-label=Candidate] dl').innerText";
     page.until(&format!("/Both admit\\s+1\\s+Only the candidate refuses\\s+3\\s+Only the limit refuses\\s+0\\s+Both refuse\\s+2/.test({facts})"));
     page.is_clean();
@@ -63,7 +63,7 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
     let (_veiled, node) = node("");
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits/few");
-    page.says("named charges 1 unit a request");
+    page.shows("named charges 1 unit a request");
     page.until("document.querySelector('section[aria-label=Subjects]').hidden");
 
     let folder = Folder::with(
@@ -80,12 +80,12 @@ fn subjects_are_found_on_the_page_of_a_limit_that_reveals_them() {
     page.until("document.querySelector('section[aria-label=Subjects]')?.hidden === false");
     page.write("Prefix", "mal");
     page.press("Enter");
-    page.says("2 subjects from recent decisions of this node (the store keeps only hashes).");
+    page.shows("2 subjects from recent decisions of this node (the store keeps only hashes).");
     page.write("Prefix", "<");
     page.click("button", "List");
-    page.says("1 subject from recent decisions");
+    page.shows("1 subject from recent decisions");
     page.click("section a", "user=<img src=x onerror=hit()>");
-    page.says("1 limit counts this subject");
+    page.shows("1 limit counts this subject");
     page.is_clean();
 }
 
@@ -104,7 +104,7 @@ fn a_shard_that_is_not_there_is_informed_of() {
     let node = Node::start(command);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "");
-    page.says("Counters are kept in Redis, in one or more shards.");
+    page.shows("Counters are kept in Redis, in one or more shards.");
     page.until("document.querySelector('.pill')?.innerText === 'down'");
     page.is_clean();
 }
@@ -121,17 +121,17 @@ fn a_thousand_limits_are_searched_and_paged() {
     charge(&node, "limit-0777", ("user", "mallory"), 5);
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits");
-    page.says("1–50 of 1,000");
+    page.shows("1–50 of 1,000");
     page.click("button.sort", "Refused in total");
     page.until("document.querySelector('tbody th')?.innerText === 'limit-0777'");
     assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(50));
     page.click("button.sort", "Limit");
     page.click(".pages button", "Next");
-    page.says("51–100 of 1,000");
+    page.shows("51–100 of 1,000");
     page.until("document.querySelector('tbody th')?.innerText === 'limit-0050'");
     page.value("document.querySelector('input[type=search]').focus()");
     page.call("Input.insertText", &json!({ "text": "T-0999" }));
-    page.says("1 row");
+    page.shows("1 row");
     page.until("document.querySelector('tbody th')?.innerText === 'limit-0999'");
     // Two more updates change neither the search nor the scroll position.
     let looks = "performance.getEntriesByType('resource').filter(({ name }) => name.endsWith('/metrics')).length";
@@ -141,7 +141,7 @@ fn a_thousand_limits_are_searched_and_paged() {
     assert_eq!(page.value("document.querySelectorAll('tbody tr').length"), json!(1));
     // The status of a subject with a thousand limits needs several requests.
     page.go(&super::address(&node, "subject?user=mallory"));
-    page.says("1,000 limits count this subject");
-    page.says("of 1,000");
+    page.shows("1,000 limits count this subject");
+    page.shows("of 1,000");
     page.is_clean();
 }

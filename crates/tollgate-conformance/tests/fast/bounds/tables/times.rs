@@ -113,10 +113,10 @@ pub(super) const CLIENTS: &[&[&str]] = &[
     ],
     &[
         "the wait of a new client at the proxy",
-        "{EVICT_EVERY} and {SHORT_GOODBYE}, if a connection has been idle for {EVICTABLE_AFTER}",
+        "{EVICT_EVERY} and {EVICTION_LINGER}, if a connection has been idle for {EVICTABLE_AFTER}",
         "all of `--max-connections` are in use",
         "If no connection is idle, the client waits until one has been idle that long or ends",
-        "`EVICT_EVERY`, `SHORT_GOODBYE`, `EVICTABLE_AFTER`",
+        "`EVICT_EVERY`, `EVICTION_LINGER`, `EVICTABLE_AFTER`",
     ],
     &[
         "a slow request body, or a slow reader of a response at the proxy",

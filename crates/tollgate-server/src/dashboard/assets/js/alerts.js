@@ -35,12 +35,12 @@ export function alerts({ status, problem }) {
   return all;
 }
 
-/// Shows `all` in `place`, if they have changed.
-export function warn(place, all) {
+/// Shows `all` in `container`, if they have changed.
+export function warn(container, all) {
   const seen = JSON.stringify(all);
-  if (place.dataset.seen === seen) return;
-  place.dataset.seen = seen;
-  place.hidden = !all.length;
-  fill(place, all.map(({ kind, title, text, link }) => element('p', { class: `alert ${kind}` },
+  if (container.dataset.seen === seen) return;
+  container.dataset.seen = seen;
+  container.hidden = !all.length;
+  fill(container, all.map(({ kind, title, text, link }) => element('p', { class: `alert ${kind}` },
     element('strong', {}, title), element('span', {}, text, link && [' ', element('a', { href: link }, 'Details')]))));
 }

@@ -1,7 +1,7 @@
 // Requests to the listener that served this page.
 
-const KEPT = 'tollgate-token';
-const PATIENCE = 10_000;
+const TOKEN_KEY = 'tollgate-token';
+const TIMEOUT_MS = 10_000;
 
 /// The error of a request.
 export class Problem extends Error {
@@ -15,22 +15,22 @@ export class Problem extends Error {
 /// The token, stored by this tab while it is open. It is sent in a header field that a page of another
 /// site cannot make a browser send.
 export const token = {
-  read: () => sessionStorage.getItem(KEPT),
-  keep: (text) => sessionStorage.setItem(KEPT, text),
-  forget: () => sessionStorage.removeItem(KEPT),
+  read: () => sessionStorage.getItem(TOKEN_KEY),
+  keep: (text) => sessionStorage.setItem(TOKEN_KEY, text),
+  forget: () => sessionStorage.removeItem(TOKEN_KEY),
 };
 
 /// Sends a request to `path`, such as `v1/status`, and returns the document of the response.
-export async function ask(path, { method = 'GET', body, patience = PATIENCE } = {}) {
-  return (await sent(path, method, body, patience)).json();
+export async function request(path, { method = 'GET', body, timeout = TIMEOUT_MS } = {}) {
+  return (await sent(path, method, body, timeout)).json();
 }
 
 /// Sends a request to `path`, and returns the text of the response.
-export async function askText(path) {
-  return (await sent(path, 'GET', undefined, PATIENCE)).text();
+export async function requestText(path) {
+  return (await sent(path, 'GET', undefined, TIMEOUT_MS)).text();
 }
 
-async function sent(path, method, body, patience) {
+async function sent(path, method, body, timeout) {
   const headers = {};
   if (token.read()) headers.authorization = `Bearer ${token.read()}`;
   if (body !== undefined) headers['content-type'] = 'application/json';
@@ -43,17 +43,17 @@ async function sent(path, method, body, patience) {
       cache: 'no-store',
       credentials: 'omit',
       redirect: 'error',
-      signal: AbortSignal.timeout(patience),
+      signal: AbortSignal.timeout(timeout),
     });
   } catch {
     throw new Problem(0, 'No response', 'This node does not respond. Retrying.');
   }
   if (response.ok) return response;
-  let told = {};
+  let details = {};
   try {
-    told = await response.json();
+    details = await response.json();
   } catch {
     // The response is not from the node but from a proxy in between: it has only a status.
   }
-  throw new Problem(response.status, told.title ?? `Status ${response.status}`, told.detail);
+  throw new Problem(response.status, details.title ?? `Status ${response.status}`, details.detail);
 }

@@ -1,7 +1,7 @@
 // Line charts as SVG, with the same numbers as a table.
 
-import { element, fill, say, shape } from './dom.js';
-import { clock, rate, took } from './format.js';
+import { element, fill, setText, shape } from './dom.js';
+import { clock, rate, duration } from './format.js';
 
 export const [LEFT, RIGHT, TOP, BOTTOM] = [52, 12, 10, 24];
 /// The time spans of a chart in milliseconds, with their numbers of ticks. The shortest span that
@@ -30,15 +30,15 @@ let range = RANGES[0][1];
 
 /// Creates a chart of a `Traffic`. `draw(feed, traffic)` draws the current samples.
 export function trafficChart(title) {
-  return chart(title, [...LINES, SHADOW_LINE], { height: 200, format: rate, unit: ' / s', spoken: 'per second' });
+  return chart(title, [...LINES, SHADOW_LINE], { height: 200, format: rate, unit: ' / s', meaning: 'per second' });
 }
 
 /// Creates a chart of the percentiles of durations.
 export function latencyChart(title) {
-  return chart(title, LATENCY_LINES, { height: 140, format: took, unit: '', spoken: 'percentiles of durations' });
+  return chart(title, LATENCY_LINES, { height: 140, format: duration, unit: '', meaning: 'percentiles of durations' });
 }
 
-function chart(title, lines, { height, format, unit, spoken }) {
+function chart(title, lines, { height, format, unit, meaning }) {
   const svg = shape('svg', { class: 'chart', role: 'img', height });
   const values = new Map(lines.map(({ key }) => [key, element('span', { class: 'figure' })]));
   const entries = new Map(lines.map(({ key, label, hint, optional }) => [key,
@@ -63,13 +63,13 @@ function chart(title, lines, { height, format, unit, spoken }) {
     const shown = series.filter(({ optional, points }) => !optional || points.some(([, value]) => value > 0));
     for (const { key } of series) entries.get(key).hidden = !shown.some((line) => line.key === key);
     const plot = drawn(svg, height, shown, { end: feed.time(feed.round), format, hovered });
-    say(when, plot.at === null ? 'now' : clock(plot.at));
+    setText(when, plot.at === null ? 'now' : clock(plot.at));
     for (const { key, points } of shown) {
       const value = plot.at === null ? feed.now(source, key) : nearest(points, plot.at)?.[1];
-      say(values.get(key), format(value));
+      setText(values.get(key), format(value));
     }
-    const said = shown.map(({ key, label }) => `${label.toLowerCase()} ${format(feed.now(source, key))}`);
-    svg.setAttribute('aria-label', `${title}, ${spoken}; now ${said.join(', ')}`);
+    const summary = shown.map(({ key, label }) => `${label.toLowerCase()} ${format(feed.now(source, key))}`);
+    svg.setAttribute('aria-label', `${title}, ${meaning}; now ${summary.join(', ')}`);
     if (details.open) table(head, rows, shown, { format, unit });
   };
   details.addEventListener('toggle', again);
@@ -155,8 +155,8 @@ export function cursor(lines, at, height, x, y) {
     return found && shape('circle', { class: `mark ${key}`, cx: x(found[0]), cy: y(found[1]), r: 3.5 });
   });
   const found = nearest(lines[0].points, at);
-  const place = x(found ? found[0] : at);
-  return [shape('line', { class: 'cursor', x1: place, x2: place, y1: TOP, y2: height - BOTTOM }), marks];
+  const left = x(found ? found[0] : at);
+  return [shape('line', { class: 'cursor', x1: left, x2: left, y1: TOP, y2: height - BOTTOM }), marks];
 }
 
 /// Returns the known point nearest to the time `at`.
@@ -192,7 +192,7 @@ export function ceiling(most) {
 /// Fills a table with the last samples of the lines that are shown.
 function table(head, rows, lines, { format, unit }) {
   fill(head, element('tr', {}, ['Time', ...lines.map(({ label }) => `${label}${unit}`)]
-    .map((label, place) => element('th', { scope: 'col', class: place ? 'number' : null }, label))));
+    .map((label, index) => element('th', { scope: 'col', class: index ? 'number' : null }, label))));
   fill(rows, lines[0].points.slice(-ROWS).reverse().map(([at]) => element('tr', {},
     element('th', { scope: 'row' }, clock(at)),
     lines.map(({ points }) => element('td', { class: 'number' }, format(points.find(([other]) => other === at)?.[1]))))));

@@ -6,15 +6,15 @@ const SVG = 'http://www.w3.org/2000/svg';
 /// that starts with `on`. `true` is an attribute without a value; `false`, `null` and `undefined` set
 /// no attribute.
 export function element(tag, attributes = {}, ...children) {
-  return furnish(document.createElement(tag), attributes, children);
+  return setAttributes(document.createElement(tag), attributes, children);
 }
 
 /// Creates an SVG element.
 export function shape(tag, attributes = {}, ...children) {
-  return furnish(document.createElementNS(SVG, tag), attributes, children);
+  return setAttributes(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function furnish(node, attributes, children) {
+function setAttributes(node, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (typeof value === 'function') node.addEventListener(name.slice(2), value);
@@ -34,13 +34,13 @@ function flat(children) {
 }
 
 /// Sets the text of `node` if it differs, so nothing is redrawn and the focus stays.
-export function say(node, text) {
+export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
 /// Announces `text` to screen readers.
 export function announce(text) {
-  say(document.getElementById('announcer'), text);
+  setText(document.getElementById('announcer'), text);
 }
 
 /// Creates a message box. `kind` is `good`, `bad` or `calm`.

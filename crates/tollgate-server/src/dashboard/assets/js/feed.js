@@ -1,10 +1,10 @@
 // The node's metrics and status, read every two seconds.
 
-import { ask, askText } from './api.js';
+import { request, requestText } from './api.js';
 import { parse, quantile } from './metrics.js';
 import { Past } from './past.js';
 import { Gauge, KEPT, Series } from './series.js';
-import { words } from './switches.js';
+import { describeSwitch } from './switches.js';
 
 const PERIOD = 2_000;
 const DEGRADED = new Set(['fallback', 'failure']);
@@ -22,11 +22,11 @@ class Traffic {
     this.wouldRefuse = new Series();
   }
 
-  look(round, counts, seconds) {
-    this.admitted.look(round, counts.admitted, seconds);
-    this.refused.look(round, counts.refused, seconds);
-    this.degraded.look(round, counts.degraded, seconds);
-    this.wouldRefuse.look(round, counts.wouldRefuse, seconds);
+  observe(round, counts, seconds) {
+    this.admitted.observe(round, counts.admitted, seconds);
+    this.refused.observe(round, counts.refused, seconds);
+    this.degraded.observe(round, counts.degraded, seconds);
+    this.wouldRefuse.observe(round, counts.wouldRefuse, seconds);
   }
 }
 
@@ -39,9 +39,9 @@ class Latency {
     this.buckets = null;
   }
 
-  look(round, buckets) {
+  observe(round, buckets) {
     const old = this.buckets ?? buckets;
-    const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
+    const since = buckets.map(([bound, count], index) => [bound, count - (old[index]?.[1] ?? 0)]);
     const value = (share) => quantile(since, share) ?? NaN;
     this.p50.set(round, value(0.5));
     this.p99.set(round, value(0.99));
@@ -51,9 +51,9 @@ class Latency {
 
 /// The durations of one name: the whole histogram, and the percentiles since the previous sample.
 class Durations {
-  look(buckets) {
+  observe(buckets) {
     const old = this.buckets ?? buckets.map(([bound]) => [bound, 0]);
-    const since = buckets.map(([bound, count], place) => [bound, count - (old[place]?.[1] ?? 0)]);
+    const since = buckets.map(([bound, count], index) => [bound, count - (old[index]?.[1] ?? 0)]);
     // Without requests in these two seconds, the previous percentiles stay.
     if (since.at(-1)[1] > 0) {
       this.p50 = quantile(since, 0.5);
@@ -92,7 +92,7 @@ export class Feed {
   /// Samples now and then periodically. A hidden page does not sample.
   async run() {
     clearTimeout(this.timer);
-    if (!document.hidden) await this.look();
+    if (!document.hidden) await this.observe();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.run(), PERIOD);
   }
@@ -103,9 +103,9 @@ export class Feed {
     this.timer = null;
   }
 
-  async look() {
+  async observe() {
     try {
-      const [page, status] = await Promise.all([askText('metrics'), ask('v1/status'), this.past.refresh(Date.now())]);
+      const [page, status] = await Promise.all([requestText('metrics'), request('v1/status'), this.past.refresh(Date.now())]);
       this.take(parse(page), status, Date.now());
       this.problem = null;
     } catch (problem) {
@@ -119,13 +119,13 @@ export class Feed {
     const seconds = (at - before) / 1000;
     this.round += 1;
     this.times[this.round % KEPT] = at;
-    this.all.look(this.round, totals(families), seconds);
+    this.all.observe(this.round, totals(families), seconds);
     this.trials = trials(families);
     for (const [name, counts] of byLimit(families)) {
       if (!this.limits.has(name)) this.limits.set(name, { name, traffic: new Traffic([name]), counts });
       const limit = this.limits.get(name);
       limit.counts = counts;
-      limit.traffic.look(this.round, counts, seconds);
+      limit.traffic.observe(this.round, counts, seconds);
     }
     this.lookAtListeners(families, seconds);
     this.lookAtShards(families);
@@ -137,20 +137,20 @@ export class Feed {
   lookAtListeners(families, seconds) {
     const all = [];
     for (const { labels: { listener }, value } of families.get('tollgate_listener_connections') ?? []) {
-      if (!this.serving.has(listener)) this.serving.set(listener, { name: listener, took: new Durations(), decisions: new Series() });
+      if (!this.serving.has(listener)) this.serving.set(listener, { name: listener, duration: new Durations(), decisions: new Series() });
       this.serving.get(listener).connections = value;
     }
     for (const [name, buckets] of histograms(families, 'tollgate_listener_duration_seconds', (labels) => labels.listener)) {
       const listener = this.serving.get(name);
       if (!listener) continue;
-      listener.decisions.look(this.round, buckets.at(-1)[1], seconds);
-      listener.took.look(buckets);
-      buckets.forEach(([bound, value], place) => {
-        all[place] ??= [bound, 0];
-        all[place][1] += value;
+      listener.decisions.observe(this.round, buckets.at(-1)[1], seconds);
+      listener.duration.observe(buckets);
+      buckets.forEach(([bound, value], index) => {
+        all[index] ??= [bound, 0];
+        all[index][1] += value;
       });
     }
-    if (all.length) this.latency.look(this.round, all);
+    if (all.length) this.latency.observe(this.round, all);
   }
 
   lookAtShards(families) {
@@ -158,24 +158,24 @@ export class Feed {
     const servers = histograms(families, 'tollgate_memcached_duration_seconds', (labels) => shardName({ ...labels, name: labels.server }));
     for (const [name, buckets] of [...shards, ...servers]) {
       if (!this.shards.has(name)) this.shards.set(name, new Durations());
-      this.shards.get(name).look(buckets);
+      this.shards.get(name).observe(buckets);
     }
   }
 
   /// Records the events between two samples: shards, servers, overrides and the policy.
   compare(old, now, at) {
-    const tell = (text) => this.events.unshift({ at, text });
+    const addEvent = (text) => this.events.unshift({ at, text });
     for (const shard of now.shards ?? []) {
       const before = old.shards?.find((other) => shardName(other) === shardName(shard));
       if (!before) continue;
       const name = shardName(shard);
       if (before.primary !== shard.primary) {
-        tell(shard.primary ? `${name}: the primary is now ${shard.primary}` : `${name}: no primary responds`);
+        addEvent(shard.primary ? `${name}: the primary is now ${shard.primary}` : `${name}: no primary responds`);
       }
       for (const server of shard.servers) {
         const other = before.servers.find((one) => one.address === server.address);
         if (other && other.circuit_breaker !== server.circuit_breaker) {
-          tell(`${name}: the circuit breaker of ${server.address} is ${server.circuit_breaker}`);
+          addEvent(`${name}: the circuit breaker of ${server.address} is ${server.circuit_breaker}`);
         }
       }
     }
@@ -183,21 +183,21 @@ export class Feed {
       const before = old.servers?.find((other) => shardName(other) === shardName(server));
       const is = (one) => one.connected > 0;
       if (before && is(before) !== is(server)) {
-        tell(`${shardName(server)}: memcached ${is(server) ? 'responds again' : 'does not respond'}`);
+        addEvent(`${shardName(server)}: memcached ${is(server) ? 'responds again' : 'does not respond'}`);
       }
     }
-    const told = (switches) => new Map((switches ?? []).map((one) => [`${words(one)}: ${one.reason}`, one]));
-    const [was, is] = [told(old.switches), told(now.switches)];
-    for (const [text] of is) if (!was.has(text)) tell(text);
-    for (const [text] of was) if (!is.has(text)) tell(`ended: ${text}`);
-    if (old.policy !== now.policy) tell(`policy version ${now.policy} is in force`);
+    const byText = (switches) => new Map((switches ?? []).map((one) => [`${describeSwitch(one)}: ${one.reason}`, one]));
+    const [was, is] = [byText(old.switches), byText(now.switches)];
+    for (const [text] of is) if (!was.has(text)) addEvent(text);
+    for (const [text] of was) if (!is.has(text)) addEvent(`ended: ${text}`);
+    if (old.policy !== now.policy) addEvent(`policy version ${now.policy} is in force`);
     this.events.length = Math.min(this.events.length, MOST_EVENTS);
   }
 
   /// Returns the rounds that are kept, oldest first.
   rounds() {
     const first = Math.max(0, this.round - KEPT + 1);
-    return Array.from({ length: this.round - first + 1 }, (_, place) => first + place);
+    return Array.from({ length: this.round - first + 1 }, (_, index) => first + index);
   }
 
   time(round) {
@@ -220,7 +220,7 @@ export class Feed {
     const end = this.round < 0 ? Date.now() : this.time(this.round);
     const values = this.past.values(source.past, key);
     const isRecent = (at) => at >= end - span;
-    const past = this.past.at.map((at, place) => [at, values[place] ?? 0]).filter(([at]) => at <= first && isRecent(at));
+    const past = this.past.at.map((at, index) => [at, values[index] ?? 0]).filter(([at]) => at <= first && isRecent(at));
     const samples = live.map((round) => [this.time(round), source[key].at(round)]).filter(([at]) => isRecent(at));
     // The first sample of a page has no rate. Without a gap, the line of the past goes on.
     if (past.length && samples.length && Number.isNaN(samples[0][1])) samples.shift();

@@ -31,7 +31,7 @@ export function millis(value) {
 }
 
 /// Formats a duration in seconds.
-export function took(seconds) {
+export function duration(seconds) {
   if (seconds === null || seconds === undefined || Number.isNaN(seconds)) return '–';
   if (seconds === Infinity) return '> 1 s';
   if (seconds >= 1) return `${seconds.toFixed(1)} s`;

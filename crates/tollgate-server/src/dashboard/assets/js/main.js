@@ -1,10 +1,10 @@
 // The page: navigation between views, and signing in.
 
 import { alerts, warn } from './alerts.js';
-import { ask, token } from './api.js';
-import { element, fill, say } from './dom.js';
+import { request, token } from './api.js';
+import { element, fill, setText } from './dom.js';
 import { Feed } from './feed.js';
-import { tell } from './switches.js';
+import { showSwitches } from './switches.js';
 import { limit } from './views/limit.js';
 import { limits } from './views/limits.js';
 import { overrides } from './views/overrides.js';
@@ -20,15 +20,15 @@ import { whatIf } from './views/what-if.js';
 /// The views, by the first word of the address. A view with a `path` is hidden if this node does not
 /// serve that path.
 const VIEWS = [
-  { word: '', label: 'Overview', open: overview },
-  { word: 'limits', label: 'Limits', open: (context, rest) => (rest.length ? limit : limits)(context, rest) },
-  { word: 'subject', label: 'Subject', open: subject },
-  { word: 'top', label: 'Top subjects', open: top, path: '/v1/top' },
-  { word: 'overrides', label: 'Overrides', open: overrides, path: '/v1/overrides' },
-  { word: 'tenants', label: 'Tenants', open: tenants, path: '/v1/tenants' },
-  { word: 'policy', label: 'Policy', open: policy },
-  { word: 'what-if', label: 'What if', open: whatIf },
-  { word: 'rollout', label: 'Rollout', open: rollout },
+  { route: '', label: 'Overview', open: overview },
+  { route: 'limits', label: 'Limits', open: (context, rest) => (rest.length ? limit : limits)(context, rest) },
+  { route: 'subject', label: 'Subject', open: subject },
+  { route: 'top', label: 'Top subjects', open: top, path: '/v1/top' },
+  { route: 'overrides', label: 'Overrides', open: overrides, path: '/v1/overrides' },
+  { route: 'tenants', label: 'Tenants', open: tenants, path: '/v1/tenants' },
+  { route: 'policy', label: 'Policy', open: policy },
+  { route: 'what-if', label: 'What if', open: whatIf },
+  { route: 'rollout', label: 'Rollout', open: rollout },
 ];
 
 const content = document.getElementById('content');
@@ -40,10 +40,10 @@ let shown = null;
 /// Shows the view of the current address.
 function show() {
   close();
-  const [word, ...rest] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/').map(unescaped);
-  const view = VIEWS.find((one) => one.word === word && !missing.has(one.word)) ?? VIEWS[0];
+  const [route, ...rest] = location.hash.replace(/^#\/?/, '').split('?')[0].split('/').map(unescaped);
+  const view = VIEWS.find((one) => one.route === route && !missing.has(one.route)) ?? VIEWS[0];
   for (const link of document.querySelectorAll('#views a')) {
-    if (link.getAttribute('href') === `#/${view.word}`) link.setAttribute('aria-current', 'page');
+    if (link.getAttribute('href') === `#/${view.route}`) link.setAttribute('aria-current', 'page');
     else link.removeAttribute('aria-current');
   }
   open(view.open({ feed, refuse }, rest), view.label);
@@ -52,8 +52,8 @@ function show() {
 function open(opened, label) {
   shown = opened;
   shown.label = opened.title ?? label;
-  entitle();
-  fold(true);
+  updateTitle();
+  foldMenu(true);
   fill(content, opened.node);
   if (!opened.update) return;
   shown.deaf = feed.listen(() => feed.status && opened.update(feed));
@@ -61,14 +61,14 @@ function open(opened, label) {
 }
 
 /// Sets the title of the page: a mark if something is down, the view, and the node.
-function entitle() {
+function updateTitle() {
   const isDown = alerts(feed).some(({ kind }) => kind === 'bad');
   const parts = [shown?.label, feed.status?.node, 'Tollgate'].filter(Boolean);
   document.title = `${parts.join(' · ')}${isDown ? ' ⚠' : ''}`;
 }
 
 /// Folds or unfolds the menu of a narrow screen.
-function fold(isFolded) {
+function foldMenu(isFolded) {
   menu.setAttribute('aria-expanded', String(!isFolded));
   document.body.classList.toggle('unfolded', !isFolded);
 }
@@ -100,8 +100,8 @@ function unescaped(text) {
 }
 
 function draw() {
-  const links = VIEWS.filter(({ word }) => !missing.has(word))
-    .map(({ word, label }) => element('li', {}, element('a', { href: `#/${word}` }, label)));
+  const links = VIEWS.filter(({ route }) => !missing.has(route))
+    .map(({ route, label }) => element('li', {}, element('a', { href: `#/${route}` }, label)));
   fill(document.getElementById('views'), element('ul', {}, links));
   menu.hidden = false;
 }
@@ -109,11 +109,11 @@ function draw() {
 /// Starts with the stored token, or without one.
 async function start() {
   try {
-    const { paths } = await ask('openapi.json');
-    for (const { word, path } of VIEWS) {
-      if (path && !(path in paths)) missing.add(word);
+    const { paths } = await request('openapi.json');
+    for (const { route, path } of VIEWS) {
+      if (path && !(path in paths)) missing.add(route);
     }
-    await ask('v1/status');
+    await request('v1/status');
   } catch (problem) {
     if (problem.status === 401) return refuse(token.read() ? problem.message : null);
   }
@@ -128,13 +128,13 @@ feed.listen(() => {
   if (problem?.status === 401) return refuse(problem.message);
   const state = document.getElementById('state');
   state.classList.toggle('bad', Boolean(problem));
-  say(state, problem ? problem.message : `policy ${feed.status.policy}`);
+  setText(state, problem ? problem.message : `policy ${feed.status.policy}`);
   const all = alerts(feed);
   warn(document.getElementById('alerts'), all);
-  if (feed.status) say(document.getElementById('node'), feed.status.node);
+  if (feed.status) setText(document.getElementById('node'), feed.status.node);
   document.getElementById('dot').className = `dot ${all[0]?.kind ?? 'good'}`;
-  entitle();
-  if (feed.status) tell(document.getElementById('switches'), feed.status.switches ?? []);
+  updateTitle();
+  if (feed.status) showSwitches(document.getElementById('switches'), feed.status.switches ?? []);
 });
 
 window.addEventListener('hashchange', () => {
@@ -150,11 +150,11 @@ window.addEventListener('hashchange', () => {
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden && feed.timer) feed.run();
 });
-menu.addEventListener('click', () => fold(menu.getAttribute('aria-expanded') === 'true'));
-document.getElementById('views').addEventListener('click', (event) => event.target.closest('a') && fold(true));
+menu.addEventListener('click', () => foldMenu(menu.getAttribute('aria-expanded') === 'true'));
+document.getElementById('views').addEventListener('click', (event) => event.target.closest('a') && foldMenu(true));
 document.addEventListener('keydown', (event) => {
   if (event.key !== 'Escape' || !document.body.classList.contains('unfolded')) return;
-  fold(true);
+  foldMenu(true);
   menu.focus();
 });
 document.getElementById('leave').addEventListener('click', () => {

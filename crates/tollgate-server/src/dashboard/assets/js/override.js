@@ -3,7 +3,7 @@
 import { count, many, moment } from './format.js';
 
 /// Describes the target of an override.
-export function whom({ subject, group, everybody, rule, shedding }) {
+export function describeTarget({ subject, group, everybody, rule, shedding }) {
   if (everybody) return 'all subjects';
   if (rule) return `rule ${rule}`;
   if (shedding) return sheddingName(shedding);

@@ -1,6 +1,6 @@
 // The decisions of the last hour, which the node remembers.
 
-import { ask } from './api.js';
+import { request } from './api.js';
 
 /// The time between two requests. The samples since then come from the feed.
 const PERIOD = 60_000;
@@ -14,17 +14,17 @@ export class Past {
     this.requests = null;
     this.latency = null;
     this.limits = {};
-    this.asked = 0;
+    this.requestedAt = 0;
     /// Whether the node serves a history.
     this.isServed = true;
   }
 
   /// Reads the samples, if those here are old.
   async refresh(now) {
-    if (!this.isServed || now - this.asked < PERIOD) return;
-    this.asked = now;
+    if (!this.isServed || now - this.requestedAt < PERIOD) return;
+    this.requestedAt = now;
     try {
-      this.take(await ask('v1/history'));
+      this.take(await request('v1/history'));
     } catch (problem) {
       if (problem.status === 404) this.isServed = false;
     }
@@ -32,13 +32,13 @@ export class Past {
 
   take({ at_ms: at, elapsed_ms: elapsed, requests, latency, limits }) {
     const last = elapsed.length - 1;
-    const kept = elapsed.map((span, place) => place < last || span >= SHORTEST || last === 0);
-    const rates = (counts) => counts.map((value, place) => (1000 * value) / Math.max(elapsed[place], 1)).filter((_, place) => kept[place]);
+    const kept = elapsed.map((span, index) => index < last || span >= SHORTEST || last === 0);
+    const rates = (counts) => counts.map((value, index) => (1000 * value) / Math.max(elapsed[index], 1)).filter((_, index) => kept[index]);
     const traffic = ({ admitted, refused, degraded, would_refuse: wouldRefuse }) => ({
       admitted: rates(admitted), refused: rates(refused), degraded: rates(degraded), wouldRefuse: rates(wouldRefuse),
     });
-    const seconds = (values) => values.filter((_, place) => kept[place]).map((value) => (value === null ? NaN : value / 1_000_000));
-    this.at = at.filter((_, place) => kept[place]);
+    const seconds = (values) => values.filter((_, index) => kept[index]).map((value) => (value === null ? NaN : value / 1_000_000));
+    this.at = at.filter((_, index) => kept[index]);
     this.requests = traffic(requests);
     this.latency = { p50: seconds(latency.p50_us), p99: seconds(latency.p99_us) };
     this.limits = Object.fromEntries(Object.entries(limits).map(([name, counts]) => [name, traffic(counts)]));

@@ -30,10 +30,10 @@ export class Series extends Gauge {
   }
 
   /// Adds the value of the counter in `round`, `seconds` after the previous round.
-  look(round, value, seconds) {
+  observe(round, value, seconds) {
     // A smaller value means that the process was restarted: all of it is new.
-    const grown = this.last === null ? NaN : value < this.last ? value : value - this.last;
-    this.set(round, seconds > 0 ? grown / seconds : NaN);
+    const increase = this.last === null ? NaN : value < this.last ? value : value - this.last;
+    this.set(round, seconds > 0 ? increase / seconds : NaN);
     this.last = value;
   }
 }

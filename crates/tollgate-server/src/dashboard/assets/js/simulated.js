@@ -1,7 +1,7 @@
 // The charts of a simulation: requests over time, and refusals by limit.
 
 import { BOTTOM, LEFT, RIGHT, TOP, area, ceiling, cursor, gridLines, nearest, path, swatch } from './chart.js';
-import { element, fill, say, shape } from './dom.js';
+import { element, fill, setText, shape } from './dom.js';
 import { count, many } from './format.js';
 
 const HEIGHT = 200;
@@ -19,7 +19,7 @@ export function timelineChart([now, other]) {
     { key: 'refused', label: other ? 'Refused by the current policy' : 'Refused', points: points(now, 'refused') },
     other && { key: 'wouldRefuse', label: 'Refused by the other policy', points: points(other, 'refused', now) },
   ].filter(Boolean);
-  const svg = shape('svg', { class: 'chart', role: 'img', height: HEIGHT, 'aria-label': spoken(lines, step) });
+  const svg = shape('svg', { class: 'chart', role: 'img', height: HEIGHT, 'aria-label': describeChart(lines, step) });
   const values = new Map(lines.map(({ key }) => [key, element('span', { class: 'figure' })]));
   const when = element('li', { class: 'when' });
   const node = element('figure', { class: 'traffic' },
@@ -29,10 +29,10 @@ export function timelineChart([now, other]) {
     svg, table(lines, step));
   const draw = (hovered) => {
     const at = drawn(svg, lines, step, hovered);
-    say(when, at === null ? 'total' : moment(at, step));
+    setText(when, at === null ? 'total' : moment(at, step));
     for (const { key, points: all } of lines) {
       const total = all.reduce((sum, [, value]) => sum + value, 0);
-      say(values.get(key), count(at === null ? total : nearest(all, at)?.[1] ?? 0));
+      setText(values.get(key), count(at === null ? total : nearest(all, at)?.[1] ?? 0));
     }
   };
   svg.addEventListener('pointermove', (event) => {
@@ -99,20 +99,20 @@ function drawn(svg, lines, step, hovered) {
 
 /// The same numbers as a table, without the steps in which nothing was requested.
 function table(lines, step) {
-  const rows = lines[0].points.map(([at], place) => [at, lines.map(({ points: all }) => all[place][1])])
+  const rows = lines[0].points.map(([at], index) => [at, lines.map(({ points: all }) => all[index][1])])
     .filter(([, values]) => values.some((value) => value > 0));
   return element('details', {},
     element('summary', {}, 'Show as a table'),
     element('table', { class: 'narrow' },
       element('caption', { class: 'unseen' }, `Requests per ${period(step)}`),
-      element('thead', {}, element('tr', {}, ['Time (UTC)', ...lines.map(({ label }) => label)].map((label, place) =>
-        element('th', { scope: 'col', class: place ? 'number' : null }, label)))),
+      element('thead', {}, element('tr', {}, ['Time (UTC)', ...lines.map(({ label }) => label)].map((label, index) =>
+        element('th', { scope: 'col', class: index ? 'number' : null }, label)))),
       element('tbody', {}, rows.map(([at, values]) => element('tr', {},
         element('th', { scope: 'row' }, moment(at, step, DAY)),
         values.map((value) => element('td', { class: 'number' }, count(value))))))));
 }
 
-function spoken(lines, step) {
+function describeChart(lines, step) {
   const totals = lines.map(({ label, points: all }) => `${label.toLowerCase()} ${count(all.reduce((sum, [, value]) => sum + value, 0))}`);
   return `Requests per ${period(step)}; in total ${totals.join(', ')}`;
 }

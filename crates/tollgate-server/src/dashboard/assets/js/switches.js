@@ -10,7 +10,7 @@ const EFFECTS = {
 };
 
 /// Describes a kill switch.
-export function words({ kind, name, effect }) {
+export function describeSwitch({ kind, name, effect }) {
   return `${subject(kind, name)} ${EFFECTS[kind]?.[effect] ?? effect}`;
 }
 
@@ -23,13 +23,13 @@ function subject(kind, name) {
   return name === null ? 'Every limit' : `Limit ${name}`;
 }
 
-/// Shows `switches` in `place`, if they have changed.
-export function tell(place, switches) {
+/// Shows `switches` in `container`, if they have changed.
+export function showSwitches(container, switches) {
   const seen = JSON.stringify(switches);
-  if (place.dataset.seen === seen) return;
-  place.dataset.seen = seen;
-  place.hidden = !switches.length;
-  fill(place, switches.length > 0 && element('ul', {}, switches.map((one) => element('li', {},
-    element('strong', {}, words(one)), ` ${until(one)}: ${one.reason} `))),
+  if (container.dataset.seen === seen) return;
+  container.dataset.seen = seen;
+  container.hidden = !switches.length;
+  fill(container, switches.length > 0 && element('ul', {}, switches.map((one) => element('li', {},
+    element('strong', {}, describeSwitch(one)), ` ${until(one)}: ${one.reason} `))),
   switches.length > 0 && element('a', { href: '#/overrides' }, 'Overrides'));
 }

@@ -1,6 +1,6 @@
 // Tables with search, sorting and pages.
 
-import { announce, element, fill, say } from './dom.js';
+import { announce, element, fill, setText } from './dom.js';
 import { count, many } from './format.js';
 
 const PAGE = 50;
@@ -17,7 +17,7 @@ export class Table {
     this.wanted = '';
     this.head = element('tr', { role: 'row' }, columns.map((column) => this.heading(column)));
     this.body = element('tbody', { role: 'rowgroup' });
-    this.told = element('p', { class: 'told' });
+    this.message = element('p', { class: 'told' });
     this.pages = element('div', { class: 'pages', role: 'group', 'aria-label': `Pages of ${caption}` });
     // Without these roles, cards are no table to screen readers.
     const isSortable = columns.some(({ value }) => value);
@@ -26,7 +26,7 @@ export class Table {
     this.node = element('div', { class: 'rows' },
       search && this.searching(search),
       element('div', { class: 'scroll', role: 'region', tabindex: 0, 'aria-label': caption }, table),
-      element('div', { class: 'under' }, this.told, this.pages));
+      element('div', { class: 'under' }, this.message, this.pages));
   }
 
   searching(label) {
@@ -67,8 +67,8 @@ export class Table {
   set(rows) {
     this.rows = rows;
     const known = new Map(rows.map((row) => [this.key(row), row]));
-    const isHeld = this.found && this.body.contains(document.activeElement);
-    if (!isHeld) {
+    const hasFocus = this.found && this.body.contains(document.activeElement);
+    if (!hasFocus) {
       for (const key of this.drawn.keys()) {
         if (!known.has(key)) this.drawn.delete(key);
       }
@@ -103,15 +103,15 @@ export class Table {
     const shown = this.found.slice(from, from + PAGE);
     const nodes = shown.map((row) => this.row(row));
     const isSame = nodes.length === this.body.children.length
-      && nodes.every((node, place) => node === this.body.children[place]);
+      && nodes.every((node, index) => node === this.body.children[index]);
     if (!isSame) fill(this.body, nodes);
     if (!nodes.length) {
-      const told = this.rows.length ? 'No matching rows.' : this.empty;
-      fill(this.body, element('tr', { role: 'row' }, element('td', { class: 'empty', role: 'cell', colspan: this.columns.length }, told)));
+      const message = this.rows.length ? 'No matching rows.' : this.empty;
+      fill(this.body, element('tr', { role: 'row' }, element('td', { class: 'empty', role: 'cell', colspan: this.columns.length }, message)));
     }
     const isCut = this.found.length > PAGE;
     const range = `${count(from + 1)}–${count(from + shown.length)} of ${count(this.found.length)}`;
-    say(this.told, isCut ? range : this.search ? many(this.found.length, 'row') : '');
+    setText(this.message, isCut ? range : this.search ? many(this.found.length, 'row') : '');
     this.turning(last);
   }
 
@@ -121,7 +121,7 @@ export class Table {
       const turn = (by) => () => {
         this.page += by;
         this.show();
-        announce(this.told.textContent);
+        announce(this.message.textContent);
       };
       this.back = element('button', { type: 'button', class: 'quiet', onclick: turn(-1) }, 'Previous');
       this.forth = element('button', { type: 'button', class: 'quiet', onclick: turn(1) }, 'Next');
@@ -135,10 +135,10 @@ export class Table {
     const key = this.key(row);
     let drawn = this.drawn.get(key);
     if (!drawn) {
-      const cells = this.columns.map((column, place) =>
-        element(place ? 'td' : 'th', {
-          class: column.number ? 'number' : column.wrap ? 'wrap' : null, scope: place ? null : 'row',
-          role: place ? 'cell' : 'rowheader', 'data-label': column.label,
+      const cells = this.columns.map((column, index) =>
+        element(index ? 'td' : 'th', {
+          class: column.number ? 'number' : column.wrap ? 'wrap' : null, scope: index ? null : 'row',
+          role: index ? 'cell' : 'rowheader', 'data-label': column.label,
         }));
       drawn = { node: element('tr', { role: 'row' }, cells), cells };
       this.drawn.set(key, drawn);
@@ -148,14 +148,14 @@ export class Table {
   }
 
   write({ cells }, row) {
-    this.columns.forEach((column, place) => {
-      const cell = cells[place];
+    this.columns.forEach((column, index) => {
+      const cell = cells[index];
       if (column.draw) return column.draw(cell, row);
       const link = column.link?.(row);
-      if (!link) return say(cell, column.text(row));
+      if (!link) return setText(cell, column.text(row));
       if (!cell.firstChild) cell.append(element('a', {}));
       cell.firstChild.setAttribute('href', link);
-      say(cell.firstChild, column.text(row));
+      setText(cell.firstChild, column.text(row));
     });
   }
 }

@@ -74,7 +74,7 @@ async fn heads_and_paths() {
         let request = headers
             .iter()
             .fold(request, |request, (name, value)| request.header(*name, value.as_bytes()));
-        let answered = world.ask(request.body(Body::from(BODY)).unwrap()).await;
+        let answered = world.call(request.body(Body::from(BODY)).unwrap()).await;
         assert_eq!(answered.problem(status), problem, "{method} {path} {headers:?}");
     }
     assert_eq!(world.post("/v1/peek", BODY).await.ok()["statuses"][0]["used"], 0);

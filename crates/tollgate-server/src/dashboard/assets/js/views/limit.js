@@ -1,8 +1,8 @@
 // One limit: its definition, its subjects and its traffic.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { trafficChart } from '../chart.js';
-import { element, fill, notice, say } from '../dom.js';
+import { element, fill, notice, setText } from '../dom.js';
 import { allows, count, many } from '../format.js';
 import { until } from '../override.js';
 import { matched } from '../match.js';
@@ -13,7 +13,7 @@ export function limit({ refuse }, [name]) {
   const facts = element('dl', { class: 'facts wide' });
   const rules = element('ul', { class: 'plain' });
   const totals = element('p', { class: 'words' });
-  const tried = trial();
+  const trialPanel = trial();
   const subjects = listing(name, { refuse });
   const switched = element('div');
   const node = element('div', {},
@@ -21,18 +21,18 @@ export function limit({ refuse }, [name]) {
     element('h1', {}, name), switched,
     element('section', { class: 'card', 'aria-label': 'Definition' }, facts),
     element('section', { class: 'card', 'aria-label': 'Traffic' }, chart.node, totals),
-    tried.node,
+    trialPanel.node,
     subjects.node,
     element('section', { class: 'card' }, element('h2', {}, 'Rules that use this limit'), rules));
   const load = async () => {
     try {
-      const policy = await ask('v1/policy');
+      const policy = await request('v1/policy');
       const meant = policy.limits.find((one) => one.name === name);
       if (!meant) return fill(facts, notice('calm', 'The current policy has no limit with this name.'));
-      tried.describe(meant);
+      trialPanel.describe(meant);
       if (meant.revealed && meant.per.length) subjects.show();
       fill(switched, meant.switch && notice('bad',
-        `An override for all subjects is in force ${until(meant.switch)}: ${said(meant.switch)}. Reason: ${meant.switch.reason} `,
+        `An override for all subjects is in force ${until(meant.switch)}: ${describeDefinition(meant.switch)}. Reason: ${meant.switch.reason} `,
         element('a', { href: '#/overrides' }, 'Overrides')));
       const users = policy.rules.flatMap((rule) =>
         rule.limits.filter((used) => used.name === name).map((used) => ({ rule, used })));
@@ -45,13 +45,13 @@ export function limit({ refuse }, [name]) {
   };
   load();
   const update = (feed) => {
-    tried.update(feed.trials.get(name));
+    trialPanel.update(feed.trials.get(name));
     const known = feed.limits.get(name);
-    if (!known) return say(totals, 'No decisions yet.');
+    if (!known) return setText(totals, 'No decisions yet.');
     const { admitted, refused, degraded, wouldAdmit, wouldRefuse } = known.counts;
     const evaluated = wouldAdmit + wouldRefuse;
     const shadow = evaluated ? ` In shadow mode the limit would have refused ${count(wouldRefuse)} of ${many(evaluated, 'request')}.` : '';
-    say(totals, `Requests since the node started: ${count(admitted)} admitted, ${count(refused)} refused by this limit. The fallback decided ${count(degraded)} of them (degraded).${shadow}`);
+    setText(totals, `Requests since the node started: ${count(admitted)} admitted, ${count(refused)} refused by this limit. The fallback decided ${count(degraded)} of them (degraded).${shadow}`);
     chart.draw(feed, known.traffic);
   };
   return { node, update, title: name };
@@ -71,7 +71,7 @@ function describe(facts, meant, isShadow) {
 
 /// The candidate definition, with the numbers of requests by its decision and that of the limit.
 function trial() {
-  const words = element('p', { class: 'words' });
+  const description = element('p', { class: 'words' });
   const rows = [
     ['admitted admitted', 'Both admit', 'Requests that the limit and its candidate admit.'],
     ['admitted refused', 'Only the candidate refuses', 'Requests that the limit admitted and its candidate would refuse.'],
@@ -79,20 +79,20 @@ function trial() {
     ['refused refused', 'Both refuse', 'Requests that the limit and its candidate refuse.'],
   ].map(([decisions, label, hint]) => ({ decisions, cell: element('dd', {}, '0'), label, hint }));
   const node = element('section', { class: 'card', 'aria-label': 'Candidate', hidden: true },
-    element('h2', {}, 'Candidate'), words,
+    element('h2', {}, 'Candidate'), description,
     element('dl', { class: 'facts wide' }, rows.map(({ label, hint, cell }) => element('div', { title: hint }, element('dt', {}, label), cell))));
   const describe = ({ candidate }) => {
     node.hidden = !candidate;
-    if (candidate) say(words, `A second definition of this limit. It is evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Requests since the node started:`);
+    if (candidate) setText(description, `A second definition of this limit. It is evaluated on the same requests, without refusing any: ${allows(candidate)}, ${candidate.algorithm.replaceAll('_', ' ')}. Requests since the node started:`);
   };
   const update = (counts) => {
-    for (const { decisions, cell } of rows) say(cell, count(counts?.[decisions] ?? 0));
+    for (const { decisions, cell } of rows) setText(cell, count(counts?.[decisions] ?? 0));
   };
   return { node, describe, update };
 }
 
 /// Describes the effect of a kill switch on the limit.
-function said({ quota, unlimited, blocked }) {
+function describeDefinition({ quota, unlimited, blocked }) {
   if (blocked) return 'every request is refused';
   if (unlimited) return 'the limit is off';
   return quota === undefined ? 'requests are counted and never refused' : `the quota is ${many(quota, 'unit')}`;

@@ -1,6 +1,6 @@
 // All limits, with their decisions.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { spark } from '../chart.js';
 import { element, fill, notice, shape } from '../dom.js';
 import { allows, count, rate } from '../format.js';
@@ -10,12 +10,12 @@ import { Table } from '../table.js';
 const SPARK = 300_000;
 
 export function limits({ refuse }) {
-  let meant = [];
-  let feedSeen = null;
-  const trouble = element('div');
-  const traffic = (row) => feedSeen?.limits.get(row.name)?.traffic;
-  const now = (row, key) => (traffic(row) ? feedSeen.now(traffic(row), key) : 0);
-  const all = (row, name) => feedSeen?.limits.get(row.name)?.counts[name] ?? 0;
+  let configured = [];
+  let lastFeed = null;
+  const errorBox = element('div');
+  const traffic = (row) => lastFeed?.limits.get(row.name)?.traffic;
+  const now = (row, key) => (traffic(row) ? lastFeed.now(traffic(row), key) : 0);
+  const all = (row, name) => lastFeed?.limits.get(row.name)?.counts[name] ?? 0;
   const table = new Table({
     caption: 'Limits',
     search: 'Search limits',
@@ -28,7 +28,7 @@ export function limits({ refuse }) {
       { label: 'Counted per', hint: 'The limit has one counter for each value, or combination of values.', text: (row) => row.per.join(', ') || 'all clients together' },
       { label: 'Admitted / s', hint: 'Requests that this limit admitted, per second.', number: true, text: (row) => rate(now(row, 'admitted')), value: (row) => now(row, 'admitted') },
       { label: 'Refused / s', hint: 'Requests that this limit refused, per second.', number: true, text: (row) => rate(now(row, 'refused')), value: (row) => now(row, 'refused') },
-      { label: 'Refused (recent)', hint: 'Refusals per second over the last five minutes.', draw: (cell, row) => drawn(cell, feedSeen, traffic(row)) },
+      { label: 'Refused (recent)', hint: 'Refusals per second over the last five minutes.', draw: (cell, row) => drawn(cell, lastFeed, traffic(row)) },
       { label: 'Would refuse', hint: 'Requests since the node started that this limit would have refused, but did not: the rule is in shadow mode, or the limit is not enforced for the subject.', number: true, text: (row) => (all(row, 'wouldAdmit') + all(row, 'wouldRefuse') ? count(all(row, 'wouldRefuse')) : '–'), value: (row) => all(row, 'wouldRefuse') },
       { label: 'Admitted in total', hint: 'Requests that this limit admitted since the node started.', number: true, text: (row) => count(all(row, 'admitted')), value: (row) => all(row, 'admitted') },
       { label: 'Refused in total', hint: 'Requests that this limit refused since the node started.', number: true, text: (row) => count(all(row, 'refused')), value: (row) => all(row, 'refused') },
@@ -36,24 +36,24 @@ export function limits({ refuse }) {
   });
   const load = async () => {
     try {
-      meant = (await ask('v1/policy')).limits;
-      fill(trouble);
-      table.set(meant);
+      configured = (await request('v1/policy')).limits;
+      fill(errorBox);
+      table.set(configured);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(trouble, notice('bad', problem.message));
+      fill(errorBox, notice('bad', problem.message));
     }
   };
   load();
   let version = null;
   const update = (feed) => {
-    feedSeen = feed;
+    lastFeed = feed;
     if (version && version !== feed.status.policy) load();
     version = feed.status.policy;
-    table.set(meant);
+    table.set(configured);
   };
   const node = element('div', {},
-    element('h1', {}, 'Limits'), trouble, element('section', { class: 'card', 'aria-label': 'Limits' }, table.node));
+    element('h1', {}, 'Limits'), errorBox, element('section', { class: 'card', 'aria-label': 'Limits' }, table.node));
   return { node, update };
 }
 

@@ -1,7 +1,7 @@
 // The subjects of a limit, if its policy reveals them.
 
-import { ask } from '../api.js';
-import { announce, element, field, fill, notice, say } from '../dom.js';
+import { request } from '../api.js';
+import { announce, element, field, fill, notice, setText } from '../dom.js';
 import { many } from '../format.js';
 
 /// The most subjects that are shown. A longer prefix finds the others.
@@ -12,34 +12,34 @@ const PAGES = 10;
 /// Creates a card that lists subjects of `limit`. It is hidden until `show` is called.
 export function listing(limit, { refuse }) {
   const prefix = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false' });
-  const words = element('p', { class: 'words' }, 'Enter the start of a value to list the subjects that match, or nothing to list all subjects.');
+  const description = element('p', { class: 'words' }, 'Enter the start of a value to list the subjects that match, or nothing to list all subjects.');
   const found = element('ul', { class: 'plain' });
-  const trouble = element('div');
+  const errorBox = element('div');
   const more = element('button', { type: 'button', hidden: true }, 'Show more');
   const form = element('form', { class: 'row' }, field('Prefix', prefix), element('button', { type: 'submit' }, 'List'));
   const node = element('section', { class: 'card', 'aria-label': 'Subjects', hidden: true },
-    element('h2', {}, 'Subjects'), form, words, trouble, found, more);
-  let asked = 0;
+    element('h2', {}, 'Subjects'), form, description, errorBox, found, more);
+  let requests = 0;
   let state = { prefix: '', after: null, subjects: new Map() };
-  const look = async () => {
-    asked += 1;
-    const mine = asked;
-    fill(trouble);
+  const refresh = async () => {
+    requests += 1;
+    const mine = requests;
+    fill(errorBox);
     try {
-      let told;
+      let response;
       for (let page = 0; page < PAGES; page += 1) {
         const query = new URLSearchParams({ limit, prefix: state.prefix, ...(state.after && { after: state.after }) });
-        told = await ask(`v1/subjects?${query}`);
+        response = await request(`v1/subjects?${query}`);
         // A newer request was sent: its response is the one to show.
-        if (mine !== asked) return;
-        for (const subject of told.subjects) state.subjects.set(JSON.stringify(subject), subject);
-        state.after = told.next;
-        if (!told.next || state.subjects.size >= MOST) break;
+        if (mine !== requests) return;
+        for (const subject of response.subjects) state.subjects.set(JSON.stringify(subject), subject);
+        state.after = response.next;
+        if (!response.next || state.subjects.size >= MOST) break;
       }
-      show(told.source);
+      show(response.source);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(trouble, notice('bad', problem.message));
+      fill(errorBox, notice('bad', problem.message));
     }
   };
   const show = (source) => {
@@ -48,15 +48,15 @@ export function listing(limit, { refuse }) {
     more.hidden = !state.after || state.subjects.size >= MOST;
     const where = source === 'store' ? 'in the store' : 'from recent decisions of this node (the store keeps only hashes)';
     const text = `${many(state.subjects.size, 'subject')} ${where}.${state.after ? ' There may be more.' : ''}`;
-    say(words, text);
+    setText(description, text);
     announce(text);
   };
   form.addEventListener('submit', (event) => {
     event.preventDefault();
     state = { prefix: prefix.value, after: null, subjects: new Map() };
-    look();
+    refresh();
   });
-  more.addEventListener('click', look);
+  more.addEventListener('click', refresh);
   return { node, show: () => { node.hidden = false; } };
 }
 

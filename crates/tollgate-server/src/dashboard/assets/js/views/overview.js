@@ -1,8 +1,8 @@
 // The status of the node: traffic, listeners, shards.
 
 import { latencyChart, trafficChart } from '../chart.js';
-import { element, fill, say } from '../dom.js';
-import { clock, count, percent, rate, took } from '../format.js';
+import { element, fill, setText } from '../dom.js';
+import { clock, count, percent, rate, duration } from '../format.js';
 import { shardName } from '../feed.js';
 import { Table } from '../table.js';
 
@@ -57,10 +57,10 @@ export function overview() {
   const update = (feed) => {
     const now = (series) => series.at(feed.round);
     const [admitted, refused, degraded] = ['admitted', 'refused', 'degraded'].map((key) => feed.now(feed.all, key));
-    const slowest = [...feed.serving.values()].map((listener) => listener.took.p99).filter((p99) => p99 !== undefined);
-    const told = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
-      took(slowest.length ? Math.max(...slowest) : null)];
-    tiles.forEach(({ figure }, place) => say(figure, told[place]));
+    const slowest = [...feed.serving.values()].map((listener) => listener.duration.p99).filter((p99) => p99 !== undefined);
+    const summary = [rate(admitted), rate(refused), percent(refused, admitted + refused), rate(degraded),
+      duration(slowest.length ? Math.max(...slowest) : null)];
+    tiles.forEach(({ figure }, index) => setText(figure, summary[index]));
     tiles[3].node.classList.toggle('warn', degraded > 0);
     chart.draw(feed, feed.all);
     latency.draw(feed, feed.latency);
@@ -110,9 +110,9 @@ function listenersTable() {
     empty: 'No listener is open.',
     columns: [
       { label: 'Listener', text: (row) => row.name },
-      { label: 'Decisions / s', hint: 'Decisions through this listener, per second.', number: true, text: (row) => (row.took.buckets ? rate(row.now) : '–') },
-      { label: 'p50', hint: 'Half of the decisions through this listener take at most this long.', number: true, text: (row) => took(row.took.p50) },
-      { label: 'p99', hint: '99 % of the decisions through this listener take at most this long.', number: true, text: (row) => took(row.took.p99) },
+      { label: 'Decisions / s', hint: 'Decisions through this listener, per second.', number: true, text: (row) => (row.duration.buckets ? rate(row.now) : '–') },
+      { label: 'p50', hint: 'Half of the decisions through this listener take at most this long.', number: true, text: (row) => duration(row.duration.p50) },
+      { label: 'p99', hint: '99 % of the decisions through this listener take at most this long.', number: true, text: (row) => duration(row.duration.p99) },
       { label: 'Connections', hint: 'Open connections of clients.', number: true, text: (row) => count(row.connections ?? 0) },
     ],
   });
@@ -120,7 +120,7 @@ function listenersTable() {
 
 /// The store: shards, their servers and circuit breakers, rebalances, and recent changes.
 function storeCard() {
-  const told = element('p', { class: 'words' });
+  const summary = element('p', { class: 'words' });
   const facts = element('dl', { class: 'facts' });
   const shards = new Table({
     caption: 'The shards',
@@ -131,8 +131,8 @@ function storeCard() {
       { label: 'Health', draw: health, text: (row) => state(row).text },
       { label: 'Primary', text: (row) => row.primary ?? 'none' },
       { label: 'Scripting', hint: 'How the servers of the shard run decisions: by the Tollgate module, as a Redis function, or as a script.', text: (row) => row.scripting },
-      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
-      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
+      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => duration(row.duration?.p50) },
+      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => duration(row.duration?.p99) },
       { label: 'Circuit breakers', hint: 'One for each server. closed: calls are sent. open: no calls are sent, because the server does not answer. half_open: calls wait for a new connection.', text: (row) => row.servers.map((server) => server.circuit_breaker).join(', ') },
       { label: 'Breaker opened', hint: 'How often circuit breakers of this shard opened since the node started.', number: true, text: (row) => count(sum(row.servers, 'circuit_breaker_opened')) },
       { label: 'Unknown outcomes', hint: 'Calls that timed out after they were sent: they may or may not have been charged.', number: true, text: (row) => count(sum(row.servers, 'unknown_outcomes')) },
@@ -142,12 +142,12 @@ function storeCard() {
   const servers = serversTable();
   const events = element('ol', { class: 'events' });
   const history = section('Events since this page was opened', events);
-  const node = element('div', {}, section('Store', told, facts, shards.node, servers.node), history);
-  const update = ({ status, shards: took, events: all }) => {
+  const node = element('div', {}, section('Store', summary, facts, shards.node, servers.node), history);
+  const update = ({ status, shards: duration, events: all }) => {
     // The calls of a shard that is down fail at once: their durations say nothing.
     const isUp = (row) => row.primary || row.connected;
-    const timed = (rows) => rows.map((row) => ({ ...row, took: isUp(row) ? took.get(shardName(row)) : null }));
-    say(told, words(status));
+    const timed = (rows) => rows.map((row) => ({ ...row, duration: isUp(row) ? duration.get(shardName(row)) : null }));
+    setText(summary, describeStore(status));
     const pairs = Object.entries(status.counts ?? {}).filter(([, value]) => typeof value === 'number');
     list(facts, pairs);
     shards.node.hidden = !status.shards.length;
@@ -173,8 +173,8 @@ function serversTable() {
       { label: 'Server', text: shardName },
       { label: 'Health', draw: (cell, row) => pill(cell, serverState(row)), text: (row) => serverState(row).text },
       { label: 'Connected', hint: 'Open connections, out of those that are configured.', number: true, text: (row) => `${count(row.connected)} of ${count(row.connections)}` },
-      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => took(row.took?.p50) },
-      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => took(row.took?.p99) },
+      { label: 'p50', hint: 'Half of the calls take at most this long.', number: true, text: (row) => duration(row.duration?.p50) },
+      { label: 'p99', hint: '99 % of the calls take at most this long.', number: true, text: (row) => duration(row.duration?.p99) },
       { label: 'Evicted', hint: 'Counters that memcached evicted before they expired.', number: true, text: (row) => count(row.evicted) },
       { label: 'Restarts', hint: 'Restarts of the server, which lost all counters.', number: true, text: (row) => count(row.restarts) },
       { label: 'Flushes', hint: 'flush_all commands, which removed all counters.', number: true, text: (row) => count(row.flushes) },
@@ -193,10 +193,10 @@ function serverState({ connected, connections }) {
 function list(facts, pairs) {
   const isNew = facts.childElementCount !== pairs.length;
   if (isNew) fill(facts, pairs.map(([name]) => element('div', { title: COUNTS[name] }, element('dt', {}, LABELS[name] ?? name.replaceAll('_', ' ')), element('dd'))));
-  pairs.forEach(([, value], place) => say(facts.children[place].lastChild, count(value)));
+  pairs.forEach(([, value], index) => setText(facts.children[index].lastChild, count(value)));
 }
 
-function words({ store, map }) {
+function describeStore({ store, map }) {
   const rebalance = map?.rebalance;
   const kinds = {
     memory: 'Counters are kept in the memory of this process.',
@@ -226,5 +226,5 @@ function health(cell, shard) {
 function pill(cell, { kind, text }) {
   if (!cell.firstChild) cell.append(element('span', {}));
   cell.firstChild.className = `pill ${kind}`;
-  say(cell.firstChild, text);
+  setText(cell.firstChild, text);
 }

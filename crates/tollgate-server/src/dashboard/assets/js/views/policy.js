@@ -1,6 +1,6 @@
 // The current policy, and reloading its file.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { announce, element, fill, notice } from '../dom.js';
 import { count, many, moment } from '../format.js';
 import { charge, charged, conditions, matched } from '../match.js';
@@ -9,21 +9,21 @@ import { Table } from '../table.js';
 export function policy({ refuse, feed }) {
   const facts = element('dl', { class: 'facts wide' });
   const refused = element('div');
-  const told = element('div', { 'aria-live': 'polite' });
+  const result = element('div', { 'aria-live': 'polite' });
   const button = element('button', { type: 'button', onclick: () => reload() }, 'Reload the file');
   const rules = rulesTable();
   const node = element('div', {},
     element('h1', {}, 'Policy'),
-    element('section', { class: 'card', 'aria-label': 'Current policy' }, facts, refused, element('p', {}, button), told),
+    element('section', { class: 'card', 'aria-label': 'Current policy' }, facts, refused, element('p', {}, button), result),
     element('section', { class: 'card' }, element('h2', {}, 'Rules'), rules.node));
   let shape = null;
   const load = async () => {
-    shape = await ask('v1/policy');
+    shape = await request('v1/policy');
     list();
     describe();
   };
-  const list = () => shape && rules.set(shape.rules.map((rule, place) => ({
-    ...rule, place: place + 1, known: shape.limits, refusals: shadowed(rule, feed),
+  const list = () => shape && rules.set(shape.rules.map((rule, index) => ({
+    ...rule, place: index + 1, known: shape.limits, refusals: shadowed(rule, feed),
   })));
   let seen = null;
   const describe = () => {
@@ -41,7 +41,7 @@ export function policy({ refuse, feed }) {
     const text = JSON.stringify([pairs, reloads.rejection]);
     if (text === seen) return;
     seen = text;
-    fill(facts, pairs.map(([word, value, hint]) => element('div', { title: hint }, element('dt', {}, word), element('dd', {}, value))));
+    fill(facts, pairs.map(([term, value, hint]) => element('div', { title: hint }, element('dt', {}, term), element('dd', {}, value))));
     fill(refused, reloads.rejection && notice('bad',
       element('p', {}, `The file was rejected at ${moment(reloads.rejection.at)}, and the previous policy stays in force:`),
       element('pre', {}, reloads.rejection.reason)));
@@ -51,15 +51,15 @@ export function policy({ refuse, feed }) {
       await work();
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(told, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
+      fill(result, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
     }
   };
   const reload = () => attempt(async () => {
     button.disabled = true;
     try {
-      const { replaced, policy: version } = await ask('v1/policy/reload', { method: 'POST' });
+      const { replaced, policy: version } = await request('v1/policy/reload', { method: 'POST' });
       const text = replaced ? `Version ${version} is in force now.` : `The file has not changed: version ${version}.`;
-      fill(told, notice('good', text));
+      fill(result, notice('good', text));
       announce(text);
       await load();
     } finally {
@@ -92,13 +92,13 @@ function shadowed(rule, feed) {
 
 function wouldRefuse({ refusals }) {
   if (!refusals) return '–';
-  const told = ({ wouldRefuse: refused, all }) => `${count(refused)} of ${count(all)}`;
-  if (refusals.length === 1) return told(refusals[0]);
-  return refusals.map((one) => `${one.name}: ${told(one)}`).join(', ');
+  const describeRefusals = ({ wouldRefuse: refused, all }) => `${count(refused)} of ${count(all)}`;
+  if (refusals.length === 1) return describeRefusals(refusals[0]);
+  return refusals.map((one) => `${one.name}: ${describeRefusals(one)}`).join(', ');
 }
 
-function mode({ mode: said, switch: override }) {
-  if (!override) return said;
+function mode({ mode: ruleMode, switch: override }) {
+  if (!override) return ruleMode;
   return override.unlimited ? 'switched off' : 'switched: counts, never refuses';
 }
 

@@ -1,17 +1,17 @@
 // One subject: its status on every limit that counts it, and resetting its usage.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { spark } from '../chart.js';
-import { announce, element, field, fill, notice, say, shape } from '../dom.js';
+import { announce, element, field, fill, notice, setText, shape } from '../dom.js';
 import { allows, count, many, moment } from '../format.js';
-import { end, ends, what, whom } from '../override.js';
+import { end, ends, what, describeTarget } from '../override.js';
 import { KEPT } from '../series.js';
 import { Table } from '../table.js';
 
 /// The most limits of one request.
 const AT_ONCE = 32;
 /// Sources whose values are in the policy, not in a request.
-const NOT_ASKED = new Set(['constant']);
+const POLICY_SOURCES = new Set(['constant']);
 
 export function subject({ refuse }) {
   const form = element('form', { class: 'row' });
@@ -32,7 +32,7 @@ export function subject({ refuse }) {
     }
   };
   attempt(async () => {
-    const policy = await ask('v1/policy');
+    const policy = await request('v1/policy');
     const inputs = draw(form, policy);
     prefill(inputs);
     form.addEventListener('submit', (event) => {
@@ -41,7 +41,7 @@ export function subject({ refuse }) {
       results.hidden = true;
       attempt(async () => {
         statuses = new LimitStatuses(policy, valuesOf(inputs));
-        await statuses.look();
+        await statuses.refresh();
         fill(results, statuses.node);
         results.hidden = false;
         announce(`${many(statuses.limits.length, 'limit')} found`);
@@ -50,7 +50,7 @@ export function subject({ refuse }) {
     if ([...inputs.values()].some((input) => input.value)) form.requestSubmit();
   });
   const update = () => {
-    if (statuses?.isShown) attempt(() => statuses.look());
+    if (statuses?.isShown) attempt(() => statuses.refresh());
   };
   return { node, update };
 }
@@ -58,7 +58,7 @@ export function subject({ refuse }) {
 function draw(form, { subjects, limits }) {
   const counts = new Set(limits.flatMap((limit) => limit.per));
   const inputs = new Map();
-  const fields = subjects.filter(({ name, source }) => counts.has(name) && !NOT_ASKED.has(source))
+  const fields = subjects.filter(({ name, source }) => counts.has(name) && !POLICY_SOURCES.has(source))
     .map(({ name, source, secret }) => {
       const input = element('input', { type: secret ? 'password' : 'text', autocomplete: 'off', spellcheck: 'false' });
       inputs.set(name, input);
@@ -93,11 +93,11 @@ class LimitStatuses {
       limit.per.length > 0 && limit.per.every((name) => name in values));
     this.known = new Map(policy.limits.map((limit) => [limit.name, limit]));
     this.history = new Map();
-    this.looks = 0;
+    this.refreshes = 0;
     this.isLooking = false;
     this.table = table(this);
     this.overrides = overrides();
-    this.said = element('section', { 'aria-label': 'Overrides' },
+    this.overrideSection = element('section', { 'aria-label': 'Overrides' },
       element('h2', {}, 'Overrides'),
       element('p', { class: 'words' }, 'While an override is in force, it replaces the policy’s limit for this subject. ', element('a', { href: '#/overrides' }, 'All overrides')),
       this.overrides.node);
@@ -121,7 +121,7 @@ class LimitStatuses {
 
   /// Reads the status, unless an earlier read is still running: a policy may have more limits than can
   /// be read in one round.
-  async look() {
+  async refresh() {
     if (this.isLooking) return;
     this.isLooking = true;
     try {
@@ -136,32 +136,32 @@ class LimitStatuses {
     for (let from = 0; from < this.limits.length; from += AT_ONCE) {
       rows.push(...await this.statusesOf(this.limits.slice(from, from + AT_ONCE)));
     }
-    this.looks += 1;
+    this.refreshes += 1;
     for (const row of rows) {
       if (!this.history.has(row.name)) this.history.set(row.name, new Float64Array(KEPT).fill(NaN));
-      this.history.get(row.name)[this.looks % KEPT] = isCounted(row) ? row.used : NaN;
+      this.history.get(row.name)[this.refreshes % KEPT] = isCounted(row) ? row.used : NaN;
     }
     this.table.set(rows);
-    const said = rows.filter((row) => row.definition).map(({ name, definition: one }) => ({ ...one, limit: name }));
-    this.overrides.set(said);
-    if (Boolean(this.said.parentNode) !== said.length > 0) fill(this.overridden, said.length > 0 && this.said);
+    const active = rows.filter((row) => row.definition).map(({ name, definition: one }) => ({ ...one, limit: name }));
+    this.overrides.set(active);
+    if (Boolean(this.overrideSection.parentNode) !== active.length > 0) fill(this.overridden, active.length > 0 && this.overrideSection);
   }
 
   /// Reads the status and the overrides of `limits`, at most `AT_ONCE` of them.
   async statusesOf(limits) {
-    const peek = (some) => ask('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
+    const peek = (some) => request('v1/peek', { method: 'POST', body: { limits: some.map((limit) => this.named(limit)) } });
     const { statuses, overrides: found = [] } = await peek(limits);
-    const overruled = new Map(found.map((one) => [one.limit, one]));
+    const overrideByLimit = new Map(found.map((one) => [one.limit, one]));
     const byName = new Map(statuses.map((one) => [one.name, one]));
     // If one limit blocks the subject, the response has no status of the other limits.
     const isBlocked = found.some(({ effect }) => effect === 'blocked');
-    const isAsked = (name) => !overruled.has(name) || overruled.get(name).effect === 'quota';
-    const missing = limits.filter(({ name }) => isBlocked && !byName.has(name) && isAsked(name));
+    const isEvaluated = (name) => !overrideByLimit.has(name) || overrideByLimit.get(name).effect === 'quota';
+    const missing = limits.filter(({ name }) => isBlocked && !byName.has(name) && isEvaluated(name));
     if (missing.length) {
       for (const one of (await peek(missing)).statuses) byName.set(one.name, one);
     }
-    return limits.filter(({ name }) => byName.has(name) || overruled.has(name)).map(({ name }) => {
-      const { effect, definition } = overruled.get(name) ?? {};
+    return limits.filter(({ name }) => byName.has(name) || overrideByLimit.has(name)).map(({ name }) => {
+      const { effect, definition } = overrideByLimit.get(name) ?? {};
       return { name, ...byName.get(name), effect, definition };
     });
   }
@@ -184,12 +184,12 @@ class LimitStatuses {
   async forget() {
     try {
       for (let from = 0; from < this.limits.length; from += AT_ONCE) {
-        await ask(`v1/standing?${this.query(this.limits.slice(from, from + AT_ONCE))}`, { method: 'DELETE' });
+        await request(`v1/standing?${this.query(this.limits.slice(from, from + AT_ONCE))}`, { method: 'DELETE' });
       }
       const text = 'The usage was reset.';
       fill(this.forgotten, notice('good', text));
       announce(text);
-      await this.look();
+      await this.refresh();
     } catch (problem) {
       fill(this.forgotten, notice('bad', problem.message));
     }
@@ -232,7 +232,7 @@ function overrides() {
     columns: [
       { label: 'Limit', text: (row) => row.limit, value: (row) => row.limit },
       { label: 'Effect', text: what },
-      { label: 'Applies to', text: whom },
+      { label: 'Applies to', text: describeTarget },
       { label: 'Ends', text: ends, value: end },
       { label: 'Reason', text: (row) => row.reason },
     ],
@@ -262,11 +262,11 @@ function decision(cell, row) {
   const [text, kind] = now(row);
   if (!cell.firstChild) cell.append(element('span', {}));
   cell.firstChild.className = `pill ${kind}`;
-  say(cell.firstChild, text);
+  setText(cell.firstChild, text);
 }
 
 function meter(cell, row) {
-  if (!isCounted(row)) return say(cell, '–');
+  if (!isCounted(row)) return setText(cell, '–');
   const { used, limit, name } = row;
   // Replaces the text for a subject that was not counted by a meter.
   if (!cell.firstElementChild) fill(cell);
@@ -284,11 +284,11 @@ function meter(cell, row) {
 const SPARK = 48;
 
 /// Draws the used units of each sample. Samples are numbered instead of timed.
-function drawn(cell, { history, looks }, { name }) {
+function drawn(cell, { history, refreshes }, { name }) {
   if (!cell.firstChild) cell.append(shape('svg', { class: 'spark', width: 96, height: 22, 'aria-hidden': 'true' }));
   const values = history.get(name);
-  const first = Math.max(1, looks - SPARK + 1);
-  const rounds = Array.from({ length: looks - first + 1 }, (_, place) => first + place);
+  const first = Math.max(1, refreshes - SPARK + 1);
+  const rounds = Array.from({ length: refreshes - first + 1 }, (_, index) => first + index);
   const points = rounds.map((round) => [round, values[round % KEPT]]);
-  spark(cell.firstChild, points, looks, SPARK, 'refused');
+  spark(cell.firstChild, points, refreshes, SPARK, 'refused');
 }

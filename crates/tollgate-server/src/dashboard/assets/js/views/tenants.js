@@ -1,6 +1,6 @@
 // Tenants: their plans and own quotas, searched by name, set and removed.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
 import { count, many } from '../format.js';
 import { Table } from '../table.js';
@@ -9,47 +9,47 @@ import { Table } from '../table.js';
 const SHOWN = 100;
 
 export function tenants({ refuse }) {
-  const kept = element('p', { class: 'words' });
-  const trouble = element('div');
-  const told = element('div', { 'aria-live': 'polite' });
+  const location = element('p', { class: 'words' });
+  const errorBox = element('div');
+  const result = element('div', { 'aria-live': 'polite' });
   const attempt = async (where, work) => {
     try {
       await work();
-      fill(trouble);
+      fill(errorBox);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
       fill(where, notice('bad', problem.message));
     }
   };
   const prefix = element('input', { type: 'search', autocomplete: 'off', spellcheck: 'false', maxlength: 128 });
-  const look = () => attempt(trouble, async () => {
-    const answer = await ask(`v1/tenants?count=${SHOWN}&prefix=${encodeURIComponent(prefix.value)}`);
+  const refresh = () => attempt(errorBox, async () => {
+    const answer = await request(`v1/tenants?count=${SHOWN}&prefix=${encodeURIComponent(prefix.value)}`);
     table.set(answer.tenants.map((one) => ({ ...one, id: one.tenant })));
-    kept.textContent = words(answer);
+    location.textContent = words(answer);
   });
   const change = async (work, text) => {
-    fill(told);
-    await attempt(told, async () => {
+    fill(result);
+    await attempt(result, async () => {
       await work();
-      fill(told, notice('good', text));
+      fill(result, notice('good', text));
       announce(text);
     });
-    await look();
+    await refresh();
   };
-  const remove = ({ tenant }) => change(() => ask(path(tenant), { method: 'DELETE' }), `Removed: ${tenant}. This tenant has the default quotas now.`);
-  const form = new Form((name, body) => change(() => ask(path(name), { method: 'PUT', body }), `Set: ${name}.`));
+  const remove = ({ tenant }) => change(() => request(path(tenant), { method: 'DELETE' }), `Removed: ${tenant}. This tenant has the default quotas now.`);
+  const form = new Form((name, body) => change(() => request(path(name), { method: 'PUT', body }), `Set: ${name}.`));
   const table = listed((row) => form.edit(row), remove);
-  attempt(trouble, async () => form.offer(await ask('v1/policy')));
-  const search = element('form', { class: 'row', onsubmit: (event) => { event.preventDefault(); look(); } },
+  attempt(errorBox, async () => form.offer(await request('v1/policy')));
+  const search = element('form', { class: 'row', onsubmit: (event) => { event.preventDefault(); refresh(); } },
     field('Search tenants', prefix, 'the start of the name'),
     element('button', { type: 'submit' }, 'Search'));
-  look();
+  refresh();
   const node = element('div', {},
     element('h1', {}, 'Tenants'),
     element('section', { class: 'card', 'aria-label': 'Set a tenant' },
       element('p', { class: 'words' }, 'Setting a tenant replaces its previous plan and own quotas. Units that the tenant has used stay charged, and its reset times do not change.'),
-      form.node, told),
-    element('section', { class: 'card', 'aria-label': 'Tenants with a plan or own quotas' }, search, kept, trouble, table.node));
+      form.node, result),
+    element('section', { class: 'card', 'aria-label': 'Tenants with a plan or own quotas' }, search, location, errorBox, table.node));
   return { node };
 }
 

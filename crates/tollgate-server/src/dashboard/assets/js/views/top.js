@@ -1,7 +1,7 @@
 // The subjects that were charged or refused the most units.
 
-import { ask } from '../api.js';
-import { element, field, fill, notice, say } from '../dom.js';
+import { request } from '../api.js';
+import { element, field, fill, notice, setText } from '../dom.js';
 import { count, moment } from '../format.js';
 import { Table } from '../table.js';
 
@@ -16,13 +16,13 @@ export function top({ refuse }) {
   const by = element('select', {},
     element('option', { value: 'refused' }, 'refused'), element('option', { value: 'charged' }, 'charged'));
   const since = element('p', { class: 'words' });
-  const trouble = element('div');
+  const errorBox = element('div');
   const table = subjects();
   const node = element('div', {},
     element('h1', {}, 'Top subjects'),
     element('section', { class: 'card', 'aria-label': 'Top subjects' },
       element('form', { class: 'row', onsubmit: (event) => event.preventDefault() }, field('Ranked by', by), field('Limit', limit)),
-      since, trouble, table.node));
+      since, errorBox, table.node));
   let rounds = 0;
   let asked = 0;
   const look = async () => {
@@ -33,16 +33,16 @@ export function top({ refuse }) {
       ? new URLSearchParams({ by: by.value, limit: limit.value, count: MOST })
       : new URLSearchParams({ by: by.value, count: MOST_OF_EACH });
     try {
-      const told = await ask(`v1/top?${query}`);
+      const told = await request(`v1/top?${query}`);
       // A newer request was sent: its response is the one to show.
       if (mine !== asked) return;
       table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
         all.map((one) => ({ ...one, limit: name, by: told.by }))));
-      say(since, `Units ${told.by} at this node since ${moment(told.since)}. The numbers are approximate: the true number is at most the value in the column Units, and lower by at most the value in the column Error. If the policy does not reveal the subjects of a limit, their keyed hashes are shown.`);
-      fill(trouble);
+      setText(since, `Units ${told.by} at this node since ${moment(told.since)}. The numbers are approximate: the true number is at most the value in the column Units, and lower by at most the value in the column Error. If the policy does not reveal the subjects of a limit, their keyed hashes are shown.`);
+      fill(errorBox);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(trouble, notice('bad', problem.message));
+      fill(errorBox, notice('bad', problem.message));
     }
   };
   for (const choice of [by, limit]) choice.addEventListener('change', look);

@@ -1,6 +1,6 @@
 // Simulate a policy on the requests of this node or of an access log.
 
-import { ask } from '../api.js';
+import { request } from '../api.js';
 import { announce, element, field, fill, notice } from '../dom.js';
 import { count, many, percent } from '../format.js';
 import { limitsChart, timelineChart } from '../simulated.js';
@@ -36,7 +36,7 @@ export function whatIf({ refuse }) {
     try {
       const body = log ? { log: await base64(log) } : {};
       if (policy.value.trim()) body.policy = policy.value;
-      const found = await ask('v1/simulate', { method: 'POST', body, patience: PATIENCE });
+      const found = await request('v1/simulate', { method: 'POST', body, timeout: PATIENCE });
       fill(told);
       fill(results, report(found));
       announce(`Simulated ${many(found.requests, 'request')}: ${count(found.refused)} refused`);

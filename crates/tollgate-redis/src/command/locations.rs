@@ -21,12 +21,12 @@ static FIRST_TABLE: LazyLock<String> = LazyLock::new(|| format!("{PREFIX}:table#
 
 /// The name of a key, and the code of the algorithm of the limit that uses the key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct NamedPlace<'a> {
+pub(super) struct NamedLocation<'a> {
     pub(super) name: &'a [u8],
     pub(super) kind: u8,
 }
 
-impl NamedPlace<'_> {
+impl NamedLocation<'_> {
     /// Returns the id of the table entry, or `None` if the state has a key of its own. Sliding
     /// windows, and states of a few numbers, are stored in tables. Longer lists have keys of their
     /// own. States of subjects in clear text have keys of their own too, because a listing finds
@@ -43,20 +43,23 @@ impl NamedPlace<'_> {
 
 /// Appends the places to `out`, and returns the keys of the command: the first table, and then the
 /// keys of the states that are not in tables.
-pub(super) fn place_keys<'a>(places: &[NamedPlace<'a>], out: &mut Vec<u8>) -> Vec<&'a [u8]> {
-    let entries: Vec<_> = places.iter().map(NamedPlace::entry).collect();
+pub(super) fn location_keys<'a>(
+    locations: &[NamedLocation<'a>],
+    out: &mut Vec<u8>,
+) -> Vec<&'a [u8]> {
+    let entries: Vec<_> = locations.iter().map(NamedLocation::entry).collect();
     let mut keys: Vec<&'a [u8]> = Vec::new();
     if entries.iter().any(Option::is_some) {
         keys.push(FIRST_TABLE.as_bytes());
     }
     push_index(out, keys.len());
-    push_index(out, places.len());
-    for (place, entry) in places.iter().zip(entries) {
+    push_index(out, locations.len());
+    for (location, entry) in locations.iter().zip(entries) {
         if let Some(id) = entry {
             push_key(out, 1);
             out.extend_from_slice(&id);
         } else {
-            keys.push(place.name);
+            keys.push(location.name);
             push_key(out, keys.len());
         }
     }
@@ -75,24 +78,24 @@ mod tests {
 
     #[test]
     fn small_states_of_hashed_subjects_are_in_tables() {
-        let place = |name: &'static str, kind| NamedPlace { name: name.as_bytes(), kind };
+        let location = |name: &'static str, kind| NamedLocation { name: name.as_bytes(), kind };
         for kind in [1, 2, 3, 5] {
-            assert!(place("tg1:core:{abc}", kind).entry().is_some());
-            assert!(place("tg1:core~2:abc{def}", kind).entry().is_some());
-            assert!(place("tg1:core:{=user=1}", kind).entry().is_none());
-            assert!(place("tg1:core:=user=1{def}", kind).entry().is_none());
+            assert!(location("tg1:core:{abc}", kind).entry().is_some());
+            assert!(location("tg1:core~2:abc{def}", kind).entry().is_some());
+            assert!(location("tg1:core:{=user=1}", kind).entry().is_none());
+            assert!(location("tg1:core:=user=1{def}", kind).entry().is_none());
         }
         for kind in [4, 6] {
-            assert!(place("tg1:core:{abc}", kind).entry().is_none());
+            assert!(location("tg1:core:{abc}", kind).entry().is_none());
         }
     }
 
     #[test]
     fn the_first_table_precedes_the_other_keys() {
-        let place = |name: &'static str, kind| NamedPlace { name: name.as_bytes(), kind };
-        let places = [place("tg1:log:{abc}", 4), place("tg1:core:{abc}", 1)];
+        let location = |name: &'static str, kind| NamedLocation { name: name.as_bytes(), kind };
+        let locations = [location("tg1:log:{abc}", 4), location("tg1:core:{abc}", 1)];
         let mut out = Vec::new();
-        let keys = place_keys(&places, &mut out);
+        let keys = location_keys(&locations, &mut out);
         assert_eq!(keys, [&b"tg1:table#0"[..], b"tg1:log:{abc}"]);
         assert_eq!(out[..10], [1, 0, 0, 0, 2, 0, 0, 0, 2, 0]);
         assert_eq!((&out[10..12], out.len()), (&[1, 0][..], 22));
@@ -101,8 +104,8 @@ mod tests {
     #[test]
     fn each_name_has_its_own_entry() {
         let names: Vec<_> = (0..20_000).map(|number| format!("tg1:core:{{{number}}}")).collect();
-        let place = |name: &String| NamedPlace { name: name.as_bytes(), kind: 1 }.entry();
-        let entries: std::collections::HashSet<_> = names.iter().filter_map(place).collect();
+        let location = |name: &String| NamedLocation { name: name.as_bytes(), kind: 1 }.entry();
+        let entries: std::collections::HashSet<_> = names.iter().filter_map(location).collect();
         assert_eq!(entries.len(), names.len());
         // The last byte of an id selects one of many tables.
         let ends: std::collections::HashSet<_> = entries.iter().map(|id| id[9]).collect();

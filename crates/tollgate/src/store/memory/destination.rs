@@ -10,34 +10,34 @@ use super::pool::LARGE;
 use super::room::Room;
 use super::shard::Shard;
 use super::shares::OTHERS;
-use super::target::{CallOutcome, Seat, Target, counts, is_concurrency};
+use super::target::{CallOutcome, Destination, Target, counts, is_concurrency};
 
 impl Shard {
     /// Finds where to count the charge `target`, and reserves the room that the charge needs there.
-    pub(super) fn seat(
+    pub(super) fn destination(
         &mut self,
         now: Timestamp,
         target: &Target<'_>,
         outcome: CallOutcome,
         pinned: &impl Fn(Fingerprint) -> bool,
-    ) -> Seat {
+    ) -> Destination {
         let Charge { limit, operation, .. } = target.charge;
         let is_redeemed_there = untagged(operation).is_some();
         let room = self.room_for(now, target, outcome);
         if room == Room::NONE {
-            return if is_redeemed_there { Seat::Overflow } else { Seat::Entry };
+            return if is_redeemed_there { Destination::Overflow } else { Destination::Entry };
         }
         let share = self.shares.enter(limit.state_digest());
         let has_room = self.reserve_room(now, share, room, pinned);
         if has_room {
-            return if is_redeemed_there { Seat::Overflow } else { Seat::Entry };
+            return if is_redeemed_there { Destination::Overflow } else { Destination::Entry };
         }
         let is_new = self.table.find(target.key).is_none() && operation.as_charge().is_some();
         if is_new && self.promise_overflow(share, target) {
-            return Seat::Overflow;
+            return Destination::Overflow;
         }
         self.counts.full += 1;
-        Seat::Nowhere
+        Destination::None
     }
 
     /// Reserves the bytes by which the overflow counter of `target` grows. Returns whether enough
@@ -65,13 +65,13 @@ impl Shard {
     pub(super) fn judge_newcomer(&self, now: Timestamp, target: &Target<'_>) -> Reading {
         let Charge { limit, operation, .. } = target.charge;
         match self.shares.counter(limit.state_digest(), target.key) {
-            Some(counter) => counter.judge(limit, operation, now),
+            Some(counter) => counter.evaluate(limit, operation, now),
             None => tollgate_core::decide::assess_operation(None, limit, operation, now),
         }
     }
 
     /// Counts a charge in the overflow counter of its subject.
-    pub(super) fn take_by_overflow(
+    pub(super) fn charge_overflow(
         &mut self,
         now: Timestamp,
         target: &Target<'_>,
@@ -96,7 +96,7 @@ impl Shard {
             CallOutcome::Refused => charge_refused(cell, limit, operation, now),
         };
         counter.keep(cell, limit);
-        let after = counter.judge(limit, operation, now);
+        let after = counter.evaluate(limit, operation, now);
         self.account_counter(share, target.key, heap);
         let is_admitted = outcome == CallOutcome::Admitted || before.admission == Admission::Now;
         let admission = if is_admitted { Admission::Now } else { after.admission };
@@ -152,7 +152,7 @@ impl Shard {
         let after = cell.map_or(0, cells::heap_of);
         let bucket = self.shares.bucket(share);
         self.pool.release(bucket, before);
-        self.pool.take(bucket, after);
+        self.pool.allocate(bucket, after);
         self.shares.pooled = self.shares.pooled - before + after;
     }
 
@@ -185,7 +185,7 @@ fn redeem(
     let heap = counter.cell.as_ref().map_or(0, cells::heap_of);
     let (reading, cell) = decide(counter.cell.take(), limit, operation, now);
     counter.keep(cell.map(cells::fitted), limit);
-    let after = counter.judge(limit, Operation::Peek { cost: Cost::PEEK }, now);
+    let after = counter.evaluate(limit, Operation::Peek { cost: Cost::PEEK }, now);
     let Reading { admission, refunded, added, found, .. } = reading;
     let position = if reading.position == ChargePosition::default() {
         reading.position

@@ -10,7 +10,7 @@ use crate::stored::{Loaded, Stored};
 
 /// The state at one place (a key or a table entry) while a command is executed.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct LocationState {
     pub(crate) is_loaded: bool,
     pub(crate) existed: bool,
     pub(crate) slot: usize,
@@ -28,34 +28,34 @@ pub(crate) struct Held {
 /// before the charge.
 #[derive(Debug)]
 pub(crate) struct Undo {
-    pub(crate) place: usize,
+    pub(crate) location: usize,
     pub(crate) before: Plain,
     pub(crate) changed: Option<(usize, Timestamp)>,
     pub(crate) is_end_moved: bool,
 }
 
-impl Held {
+impl LocationState {
     /// Creates the state from a stored value. The bytes of a long sliding window are copied to
     /// `values` and not decoded, because most charges change only the last bytes.
     #[inline]
     pub(crate) fn of(value: Loaded<'_>, values: &mut Vec<u8>) -> Self {
-        let mut held = Self { is_loaded: true, ..Self::default() };
+        let mut state = Self { is_loaded: true, ..Self::default() };
         match value {
-            Loaded::Missing => return held,
+            Loaded::Missing => return state,
             Loaded::Key(bytes) | Loaded::Entry(bytes, _) if is_long_window(bytes) => {
                 let begin = values.len();
                 values.extend_from_slice(bytes);
-                held.bytes = Some(begin..values.len());
+                state.bytes = Some(begin..values.len());
             }
-            Loaded::Key(bytes) => held.stored = Stored::from_key(bytes),
-            Loaded::Entry(bytes, _) => held.stored = Stored::from_entry(bytes),
-            Loaded::Foreign => held.stored = Stored::Foreign,
+            Loaded::Key(bytes) => state.stored = Stored::from_key(bytes),
+            Loaded::Entry(bytes, _) => state.stored = Stored::from_entry(bytes),
+            Loaded::Foreign => state.stored = Stored::Foreign,
         }
-        held.existed = true;
+        state.existed = true;
         if let Loaded::Entry(_, slot) = value {
-            held.slot = slot;
+            state.slot = slot;
         }
-        held
+        state
     }
 
     /// Decodes the state from `values`, unless it is already decoded.
