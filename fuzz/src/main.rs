@@ -46,6 +46,8 @@ mod step;
 mod stored;
 #[path = "../../crates/tollgate-module/src/table.rs"]
 mod table;
+#[path = "../../crates/tollgate-module/src/transfer.rs"]
+mod transfer;
 
 use std::sync::OnceLock;
 

@@ -60,7 +60,8 @@ impl Keyspace for Memory<'_> {
 
 /// No argument and no value makes the step fail, and what it writes is a state that it reads.
 pub fn check(data: &[u8]) {
-    let Some((argument, unknown)) = crate::cut(data).map(|(rest, location)| rest.split_at(location))
+    let Some((argument, unknown)) =
+        crate::cut(data).map(|(rest, location)| rest.split_at(location))
     else {
         return;
     };
@@ -73,10 +74,18 @@ pub fn check(data: &[u8]) {
 
 fn run(argument: &[u8], memory: &mut Memory<'_>, buffers: &mut Buffers) {
     buffers.clear();
-    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } = buffers;
+    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
+        buffers;
     let Ok(request) = Request::parse(argument, KEYS, rules, locations) else { return };
-    let lists =
-        Lists { charges, plain_charges, states, changes: &mut *changes, values: &mut *values, reply, undo };
+    let lists = Lists {
+        charges,
+        plain_charges,
+        states,
+        changes: &mut *changes,
+        values: &mut *values,
+        reply,
+        undo,
+    };
     if step::run(request, memory, None, lists).is_err() {
         return;
     }

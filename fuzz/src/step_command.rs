@@ -73,12 +73,28 @@ impl Server {
     /// Carries out a command. Returns its reply, or `None` for one that is not of the module's form.
     fn run(&mut self, keys: &[&[u8]], argument: &[u8]) -> Option<Vec<u8>> {
         let mut buffers = Buffers::default();
-        let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
-            &mut buffers;
+        let Buffers {
+            rules,
+            locations,
+            charges,
+            plain_charges,
+            states,
+            changes,
+            values,
+            reply,
+            undo,
+        } = &mut buffers;
         let request = Request::parse(argument, keys.len(), rules, locations).ok()?;
         let mut locations = Locations { server: self, keys };
-        let lists =
-            Lists { charges, plain_charges, states, changes: &mut *changes, values: &mut *values, reply, undo };
+        let lists = Lists {
+            charges,
+            plain_charges,
+            states,
+            changes: &mut *changes,
+            values: &mut *values,
+            reply,
+            undo,
+        };
         step::run(request, &mut locations, None, lists).ok()?;
         let changed = changes
             .iter()

@@ -51,8 +51,10 @@ const AT_ONCE: usize = 16;
 /// The tenants are in [`PARTITIONS`] documents, called partitions. An index contains the version of
 /// each document. A hash of a tenant's name selects its document. A change replaces the documents
 /// of its tenants one by one, and then the index. Every node checks the index twice a second and
-/// reads the documents that changed. Each check also compares one document with the node's own
-/// rows: a document that the store lost is restored, and a document that the index lacks is read.
+/// reads the documents that changed. Each check also compares one document, a different one each
+/// time, with the node's own rows. If the store lost the document, the node writes it again. If the
+/// document is newer than the index states, because a change failed before it replaced the index,
+/// the node reads the document.
 /// With a memory store, the tenants belong to this process.
 #[derive(Debug)]
 pub struct TenantSync {

@@ -23,8 +23,8 @@ pub trait Contender: Sync {
     fn name(&self) -> &'static str;
 
     /// Returns one prepared request for each subject in `order`. Each request has its own copy of
-    /// the key, and the keys are stored in the order of the requests. When a server calls its
-    /// limiter, the key of the request is in the processor's cache. This order has the same effect.
+    /// the key. The keys are stored in the order of the requests, so each key is in the processor's
+    /// cache when it is used, as it is when a server calls its limiter.
     fn requests(&self, order: &[u32]) -> Box<dyn Requests + '_>;
 }
 

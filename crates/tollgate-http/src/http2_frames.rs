@@ -10,8 +10,8 @@ use std::time::Instant;
 /// The number of control frames that a connection may send before it has sent a request.
 pub const CONTROL_FRAMES: u32 = 10_000;
 
-/// The number of control frames that a connection may send in a second without a request or a
-/// response.
+/// The number of control frames that a connection may send in each second in which it transfers no
+/// request and no response.
 pub const CONTROL_FRAMES_PER_SECOND: u32 = 1_000;
 
 /// The number of additional control frames that a connection may send for each of its requests.

@@ -11,7 +11,7 @@ pub struct LinkLimits {
     /// The number of consecutive decisions that must miss their deadline before the circuit opens.
     pub misses: u32,
     /// The longest time for which callers wait, within their deadlines, for the first attempt to
-    /// open a new connection.
+    /// open a new connection. During later attempts, callers do not wait.
     pub seek: Duration,
     /// The longest time for opening a connection. Callers do not wait for this long: see `seek`.
     pub connect: Duration,

@@ -25,7 +25,7 @@ impl<K: Keyspace> Step<'_, K> {
 
     /// Makes the charge `target` on a state that consists of two numbers, without moving a cell.
     /// Returns the reading, and the value that undoes the charge. Returns `None`, and changes
-    /// nothing, if the place has any other state.
+    /// nothing, if the location has any other state.
     #[inline(always)]
     pub(crate) fn charge_plain(
         &mut self,
@@ -70,8 +70,8 @@ impl<K: Keyspace> Step<'_, K> {
         self.job(&plain_charges.iter().map(take).collect::<Vec<_>>(), now)
     }
 
-    /// Executes a job that consists only of the charges `plain_charges`, if all of them fit and all of
-    /// their states consist of two numbers. Returns whether the job was executed. If it returns
+    /// Executes a job that consists only of the charges `plain_charges`, if all of them fit and all
+    /// of their states consist of two numbers. Returns whether the job was executed. If it returns
     /// false, nothing has changed.
     pub(crate) fn charge_all_plain(
         &mut self,

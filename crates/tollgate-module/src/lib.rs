@@ -12,7 +12,8 @@
 //! | `request`, `reader` | the argument of a command |
 //! | `step` | executes the jobs of a command; reads and writes no key itself |
 //! | `charges` | charges that need no cell |
-//! | `state` | the state of one place during a command |
+//! | `location_state` | the state of one location during a command |
+//! | `transfer` | reads and joins of whole cells |
 //! | `answer` | the reply |
 //! | `rule` | limits, as commands contain them |
 //! | `stored` | the value of one subject |
@@ -33,3 +34,4 @@ mod step;
 mod stored;
 mod table;
 mod throttle;
+mod transfer;

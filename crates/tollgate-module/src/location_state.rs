@@ -1,4 +1,4 @@
-//! The state at one place while a command is executed. A place is a key or a table entry that
+//! The state at one location while a command is executed. A location is a key or a table entry that
 //! contains the state of one subject.
 
 use std::ops::Range;
@@ -8,7 +8,7 @@ use tollgate_core::{Cell, Limit, Timestamp};
 
 use crate::stored::{Loaded, Stored};
 
-/// The state at one place (a key or a table entry) while a command is executed.
+/// The state at one location (a key or a table entry) while a command is executed.
 #[derive(Debug, Default)]
 pub(crate) struct LocationState {
     pub(crate) is_loaded: bool,
@@ -24,8 +24,8 @@ pub(crate) struct LocationState {
     pub(crate) is_end_moved: bool,
 }
 
-/// The values that undo a charge on a state of two numbers: the place of the state, and its content
-/// before the charge.
+/// The values that undo a charge on a state of two numbers: the location of the state, and its
+/// content before the charge.
 #[derive(Debug)]
 pub(crate) struct Undo {
     pub(crate) location: usize,

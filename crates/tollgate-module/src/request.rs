@@ -1,15 +1,15 @@
-//! The argument of a command: its limits, its places and its jobs. A place is a key or a table
-//! entry that contains the state of one subject.
+//! The argument of a command: its limits, its locations and its jobs. A location is a key or a
+//! table entry that contains the state of one subject.
 //!
 //! The argument is encoded as for the Lua script in `tollgate-redis`, and its numbers are
 //! little-endian. It consists of flags (bit 0: no key may be created, bit 1: the limits are
-//! followed by a list of places), the deadline in ms by the server's clock (0: none), the number of
-//! limits, the limits, the list of places if bit 1 is set, and the jobs.
+//! followed by a list of locations), the deadline in ms by the server's clock (0: none), the number
+//! of limits, the limits, the list of locations if bit 1 is set, and the jobs.
 //!
-//! With a list of places, an index in a job selects a place, otherwise a key. The list is encoded
-//! as a byte that is 1 if the first key is the first table, otherwise 0; the number of places; and
-//! for each place the index of its key. If that key is the table, the id of the table entry
-//! follows. All indexes begin at 1.
+//! With a list of locations, an index in a job selects a location, otherwise a key. The list is
+//! encoded as a byte that is 1 if the first key is the first table, otherwise 0; the number of
+//! locations; and for each location the index of its key. If that key is the table, the id of the
+//! table entry follows. All indexes begin at 1.
 
 use std::rc::Rc;
 
@@ -25,8 +25,8 @@ pub(crate) const ID_BYTES: usize = 10;
 /// without tables.
 pub(crate) type Id = [u8; ID_BYTES];
 
-/// The largest number of limits, the largest number of places and the largest number of jobs in a
-/// command. These maxima bound the memory and the time of a command.
+/// The largest number of limits, the largest number of locations and the largest number of jobs in
+/// a command. These maxima bound the memory and the time of a command.
 pub(crate) const MAX_RULES: usize = 1_000;
 pub(crate) const MAX_LOCATIONS: usize = 100_000;
 pub(crate) const MAX_JOBS: usize = 100_000;
@@ -47,7 +47,7 @@ pub(crate) enum Creation {
     Denied,
 }
 
-/// The place where a subject's state is stored.
+/// The location where a subject's state is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Location {
     /// A key with the state of this subject only. The value is the index of the key in the command.
@@ -68,7 +68,8 @@ pub(crate) struct Request<'a> {
     jobs_left: usize,
 }
 
-/// A charge in a job. It consists of the index of its limit, the index of its place, and its cost.
+/// A charge in a job. It consists of the index of its limit, the index of its location, and its
+/// cost.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Target {
     pub(crate) rule: usize,
@@ -76,12 +77,12 @@ pub(crate) struct Target {
     pub(crate) cost: Cost,
 }
 
-/// One operation of a job, on one limit and one place.
+/// One operation of a job, on one limit and one location.
 #[derive(Debug)]
 pub(crate) struct JobCharge {
     /// The index of the limit in the command.
     pub(crate) rule: usize,
-    /// The index of the place in the command.
+    /// The index of the location in the command.
     pub(crate) location: usize,
     pub(crate) op: Op,
 }
@@ -102,7 +103,7 @@ pub(crate) enum Op {
 }
 
 /// Where and how long the store remembers a refund, so that a repetition of the refund changes
-/// nothing: the index of a place, and the end of the time.
+/// nothing: the index of a location, and the end of the time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     pub(crate) location: usize,
@@ -115,16 +116,16 @@ pub(crate) struct Guard {
 pub(crate) enum Item {
     /// One job. Its operations are in the list `charges` that was passed to [`Request::next`].
     Job { now: Timestamp },
-    /// One job that consists of charges only. The charges are in the list `plain_charges` that was passed
-    /// to [`Request::next`].
+    /// One job that consists of charges only. The charges are in the list `plain_charges` that was
+    /// passed to [`Request::next`].
     PlainCharges { now: Timestamp },
-    /// Several jobs of one charge each. If `is_same` is set, all of them charge the place `location`.
-    /// Otherwise they charge consecutive places, beginning with `location`.
+    /// Several jobs of one charge each. If `is_same` is set, all of them charge the location
+    /// `location`. Otherwise they charge consecutive locations, beginning with `location`.
     Run { now: Timestamp, rule: usize, cost: Cost, location: usize, jobs: usize, is_same: bool },
 }
 
 impl<'a> Request<'a> {
-    /// Parses the `argument` of a command that has `keys` keys. The limits and the places are
+    /// Parses the `argument` of a command that has `keys` keys. The limits and the locations are
     /// stored in two lists that the caller provides, which must be empty.
     ///
     /// # Errors
@@ -154,8 +155,8 @@ impl<'a> Request<'a> {
         Ok(Self { creation, deadline, rules, locations, jobs: reader, jobs_left: MAX_JOBS })
     }
 
-    /// Returns the next job or jobs, or `None` at the end. Stores the operations of a job in `charges`
-    /// or `plain_charges`.
+    /// Returns the next job or jobs, or `None` at the end. Stores the operations of a job in
+    /// `charges` or `plain_charges`.
     ///
     /// # Errors
     /// [`CommandError`] if a job does not have the format that the module describes.
@@ -285,8 +286,8 @@ fn parse_places(
 ) -> Result<(), CommandError> {
     let tables = reader.count(keys.min(1), "number of tables")?;
     let count = reader.count(MAX_LOCATIONS, "number of places")?;
-    // Each place plain_charges at least two bytes. With this check, a short argument cannot cause a large
-    // allocation.
+    // Each location takes at least two bytes. With this check, a short argument cannot cause a
+    // large allocation.
     if count > reader.rest().len() / 2 {
         return Err(CommandError::Short);
     }

@@ -7,13 +7,13 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use tollgate_core::decide::{
-    assess, assess_operation, charge_admitted, charge_refused, decide, expires_at, join,
+    assess_operation, charge_admitted, charge_refused, decide, expires_at,
 };
 use tollgate_core::limit::Refusals;
 use tollgate_core::time::MAX_WINDOW;
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargePosition, Cost, Deduplication, Limit, Millis, Operation,
-    Reading, ReservationTerms, StoredState, Timestamp,
+    Reading, ReservationTerms, Timestamp,
 };
 
 use crate::answer::Reply;
@@ -31,30 +31,30 @@ pub(crate) trait Keyspace {
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
-    /// Calls `loaded` for each place in order: with the value of a table entry, and with `None` for
-    /// a key. Calls nothing if it is faster to load each entry with [`load`](Self::load) when it is
-    /// first used.
+    /// Calls `loaded` for each location in order: with the value of a table entry, and with `None`
+    /// for a key. Calls nothing if it is faster to load each entry with [`load`](Self::load) when
+    /// it is first used.
     fn load_entries(
         &mut self,
         locations: &[Location],
         loaded: impl FnMut(Option<Loaded<'_>>),
     ) -> Result<(), CommandError>;
 
-    /// Returns whether a state cannot be created at `location`, because there is no room. The place
-    /// must have no state yet.
+    /// Returns whether a state cannot be created at `location`, because there is no room. The
+    /// location must have no state yet.
     fn is_full(&mut self, location: Location) -> bool;
 }
 
-/// A state that a command changed and that is not written to its place yet.
+/// A state that a command changed and that is not written to its location yet.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) location: Location,
-    /// The slot from which the state was read, if the place is a table entry.
+    /// The slot from which the state was read, if the location is a table entry.
     pub(crate) slot: usize,
     /// The range of the new value in [`Buffers::values`]. The range is empty if the state is
     /// removed.
     pub(crate) value: Range<usize>,
-    /// Whether the place had a state before the command.
+    /// Whether the location had a state before the command.
     pub(crate) existed: bool,
     /// The new time to live, which is used only if `is_end_moved` is set.
     pub(crate) live: Millis,
@@ -356,37 +356,6 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(reading)
     }
 
-    /// Answers a read of a cell: writes the cell at the place, or none if it is not valid.
-    fn cell(&mut self, charge: &JobCharge, now: Timestamp) -> Result<(), CommandError> {
-        let limit = self.rule(charge);
-        let bytes = match &self.open(charge.location)?.stored {
-            Stored::Cell(cell) if counts(cell, limit, now) => cell.to_bytes(),
-            _ => Vec::new(),
-        };
-        self.reply.cell(&bytes);
-        Ok(())
-    }
-
-    fn join(
-        &mut self,
-        charge: &JobCharge,
-        other: &Cell,
-        now: Timestamp,
-    ) -> Result<(), CommandError> {
-        let limit = self.rule(charge);
-        let is_changed = counts(other, limit, now);
-        if assess(Some(other), limit, Cost::PEEK, now).found == StoredState::Discarded
-            && !is_of(other, limit)
-        {
-            return Err(CommandError::Invalid("cell for this limit"));
-        }
-        self.change(charge, now, |cell, limit| {
-            let next = join(cell, other.clone(), limit, now);
-            (Reading::default(), next, is_changed)
-        })?;
-        Ok(())
-    }
-
     /// Executes one operation and returns its reading. `is_changed` receives the reading and
     /// returns whether the operation changed the cell.
     fn decide(
@@ -403,7 +372,7 @@ impl<'a, K: Keyspace> Step<'a, K> {
         })
     }
 
-    fn change(
+    pub(crate) fn change(
         &mut self,
         charge: &JobCharge,
         now: Timestamp,
@@ -443,14 +412,14 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    fn open(&mut self, location: usize) -> Result<&mut LocationState, CommandError> {
+    pub(crate) fn open(&mut self, location: usize) -> Result<&mut LocationState, CommandError> {
         self.load(location)?;
         let state = &mut self.states[location];
         state.decode(self.values);
         Ok(state)
     }
 
-    fn rule(&self, charge: &JobCharge) -> &'a Limit {
+    pub(crate) fn rule(&self, charge: &JobCharge) -> &'a Limit {
         &self.rules[charge.rule]
     }
 
@@ -501,22 +470,5 @@ impl<'a, K: Keyspace> Step<'a, K> {
             let slot = state.slot;
             changes.push(Change { location: *location, slot, value, existed, live, is_end_moved });
         }
-    }
-}
-
-fn counts(cell: &Cell, limit: &Limit, now: Timestamp) -> bool {
-    assess(Some(cell), limit, Cost::PEEK, now).found == StoredState::Present
-}
-
-fn is_of(cell: &Cell, limit: &Limit) -> bool {
-    match (cell, limit.algorithm()) {
-        (Cell::Reserved(reserved), _) => is_of(&reserved.cell, limit),
-        (Cell::FixedWindow(_), Algorithm::FixedWindow(_))
-        | (Cell::SlidingWindow(_), Algorithm::SlidingWindow(_))
-        | (Cell::TwoBucket(_), Algorithm::TwoBucket(_))
-        | (Cell::SlidingLog(_), Algorithm::SlidingLog(_))
-        | (Cell::TokenBucket(_), Algorithm::TokenBucket(_))
-        | (Cell::Concurrency(_), Algorithm::Concurrency(_)) => true,
-        _ => false,
     }
 }

@@ -91,9 +91,9 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// PlainCharges the state out of this value and returns it as a cell, or `None` if there is no state.
-    /// A state that is not a cell is returned as a cell of another algorithm than that of `limit`,
-    /// so it counts as discarded.
+    /// PlainCharges the state out of this value and returns it as a cell, or `None` if there is no
+    /// state. A state that is not a cell is returned as a cell of another algorithm than that of
+    /// `limit`, so it counts as discarded.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {
         match std::mem::take(self) {
             Self::Missing => None,
@@ -112,7 +112,7 @@ impl Stored {
         }
     }
 
-    /// Returns whether the place has any state.
+    /// Returns whether the location has any state.
     pub(crate) const fn exists(&self) -> bool {
         !matches!(self, Self::Missing)
     }

@@ -39,8 +39,8 @@ pub(crate) struct Command<'a> {
     pub(crate) argument: Vec<u8>,
 }
 
-/// The encoded size of a job in bytes, without its keys and charges. `CHARGE_BYTES` is the size of a
-/// charge without its key.
+/// The encoded size of a job in bytes, without its keys and charges. `CHARGE_BYTES` is the size of
+/// a charge without its key.
 pub(crate) const JOB_BYTES: usize = 11;
 pub(crate) const CHARGE_BYTES: usize = 40;
 

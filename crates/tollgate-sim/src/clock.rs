@@ -12,7 +12,7 @@ use tollgate_core::Timestamp;
 const START: u64 = 1_600_000_000_000;
 
 /// Returns the time that a clock shows at `now`, if the clock is `offset` ms ahead of the world's
-/// time.
+/// time. The world began at `start`.
 pub(crate) fn shown(start: Instant, now: Instant, offset: i64) -> Timestamp {
     let passed = u64::try_from(now.saturating_duration_since(start).as_millis()).unwrap_or(0);
     Timestamp::from_millis((START + passed).saturating_add_signed(offset))

@@ -57,6 +57,8 @@ mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
 #[allow(dead_code, reason = "the model has no tables, and no values of other types")]
 mod stored;
+#[path = "../../tollgate-module/src/transfer.rs"]
+mod transfer;
 // `stored` writes integers with this crate.
 use itoa as _;
 

@@ -109,7 +109,9 @@ impl Scenario {
 
     /// Returns whether the scenario can run with these servers. `module` states whether the servers
     /// have the module, and `tables` whether the nodes store states in the tables of the module. A
-    /// server with the module cannot lose the step, and which tables a server evicts is random.
+    /// scenario in which a server loses the step does not run with the module, because a module
+    /// cannot be lost. The scenario with evictions does not run with tables, because a server
+    /// chooses at random which tables it evicts.
     pub(crate) fn applies(self, module: bool, tables: bool) -> bool {
         match self {
             Self::StepForgotten | Self::MemcachedRestarted => !module,

@@ -130,8 +130,9 @@ impl SlidingWindow {
 }
 
 impl SlidingWindow {
-    /// Returns the reading of a window with `used` units in its blocks, in which one more charge of
-    /// the same cost fits. `newest` is the number of the newest block.
+    /// Returns the reading after an admitted charge, for the case that a second charge of the same
+    /// cost would also fit. `used` is the number of units in all blocks, including the admitted
+    /// charge. `newest` is the number of the newest block.
     fn reading_with_room(&self, used: u64, newest: u64) -> Reading {
         Reading {
             admission: Admission::Now,

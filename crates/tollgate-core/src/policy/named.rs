@@ -29,7 +29,8 @@ pub struct Named<'a> {
     pub subject: &'a [(&'a str, Option<&'a str>)],
 }
 
-/// The plan for charges by name: the charges, and the fallback while the store does not answer.
+/// The plan of a call that names its limits, so that no rules select them: the charges, and the
+/// fallback while the store does not answer.
 #[derive(Clone, Debug, Default)]
 pub struct NamedPlan {
     /// The charges, at most one for each pair of a limit and a subject.

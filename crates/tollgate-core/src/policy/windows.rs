@@ -115,8 +115,9 @@ impl Policy {
         self.windows.iter().find(has_name)
     }
 
-    /// Returns the limit with the index `limit` and its quotas by value, both with the windows that
-    /// the request selects. `value` returns the value of a dimension.
+    /// Returns the limit with the index `limit`, and its table with one quota for each value of a
+    /// dimension, if the limit has such a table. Both have the windows that the request selects.
+    /// The function `value` returns the request's value for the dimension with an index.
     #[inline]
     pub(super) fn in_windows<V: AsRef<[u8]>, E>(
         &self,

@@ -24,8 +24,9 @@ use tollgate_core::{Cell, MAX_EXACT, Timestamp};
 use super::{ExpiryMargin, ReadItems, View};
 use crate::wire::{Command, Item, Stored};
 
-/// The position of the milliseconds in the flags, and their mask (10 bits).
+/// The position of the lowest bit of the milliseconds in the flags.
 const MILLIS_SHIFT: u32 = 16;
+/// The mask of the milliseconds (10 bits), after the shift.
 const MILLIS_MASK: u32 = (1 << 10) - 1;
 
 /// The position of the tag in the flags: the six bits above the milliseconds. The tag 0 means that

@@ -1,5 +1,5 @@
-//! The storage places of a command's charges in the server module. A place is a key or an entry of
-//! a table.
+//! The storage locations of a command's charges in the server module. A location is a key or an
+//! entry of a table.
 //!
 //! A table contains the state of many subjects, each in an entry with an id. A command names only
 //! the first table, and the module finds the table of each id. The id is a hash of the name that
@@ -41,8 +41,8 @@ impl NamedLocation<'_> {
     }
 }
 
-/// Appends the places to `out`, and returns the keys of the command: the first table, and then the
-/// keys of the states that are not in tables.
+/// Appends the locations to `out`, and returns the keys of the command: the first table, and then
+/// the keys of the states that are not in tables.
 pub(super) fn location_keys<'a>(
     locations: &[NamedLocation<'a>],
     out: &mut Vec<u8>,

@@ -225,7 +225,8 @@ impl Table {
         Lookup::New
     }
 
-    /// Corrects the counted bytes of a pending response when the size of the response is known.
+    /// Counts the bytes of a response that was pending. Until then, [`EXPECTED_BYTES`] were counted
+    /// for it. `bytes` is the size of the response, and `request` the hash of its request.
     fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };

@@ -30,11 +30,11 @@ enum OpenSocket {
 /// Whether another process may listen on the same port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Port {
-    /// No: opening the port in a second process fails.
+    /// No other process may listen on the port: opening the port in a second process fails.
     #[default]
     Exclusive,
-    /// Yes, if the other process runs as the same user and opens the port with the same option
-    /// (`SO_REUSEPORT`). On a restart, the new process serves before the old process ends.
+    /// A second process of the same user may listen on the port, if it opens the port with the same
+    /// option (`SO_REUSEPORT`). On a restart, the new process serves before the old process ends.
     Shared,
 }
 

@@ -49,7 +49,7 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// The charges of one id, and their refunds.
+/// The charges with one charge id, and the refunds of these charges.
 #[derive(Default)]
 struct Receipt<'e, 'h> {
     charged: Units,

@@ -160,8 +160,8 @@ impl DescriptorResolver<'_, '_, '_> {
         Some(index)
     }
 
-    /// Reports keys that have no effect in a descriptor without a limit. Returns whether the
-    /// descriptor has none of these keys.
+    /// Checks a descriptor that has no limit: reports each key that has an effect only together with
+    /// a limit. Returns whether there is no such key.
     fn is_empty_descriptor(&mut self, raw: &DescriptorNode) -> bool {
         fn key<T>(field: &Field<T>) -> Option<Span> {
             field.given().map(|given| given.key)

@@ -1,4 +1,4 @@
-//! The listing of the subjects that keys of a primary contain in clear text.
+//! Lists the subjects that the keys of a primary contain in clear text.
 
 use tokio::time::Instant;
 use tollgate_core::StoreError;

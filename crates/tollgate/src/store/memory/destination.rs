@@ -40,8 +40,9 @@ impl Shard {
         Destination::None
     }
 
-    /// Reserves the bytes by which the overflow counter of `target` grows. Returns whether enough
-    /// bytes were free.
+    /// Reserves the bytes by which the overflow counter of `target` grows when it counts the charge.
+    /// `share` is the index of the limit's share of the store. Returns `false`, and reserves
+    /// nothing, if too few bytes are free.
     fn promise_overflow(&mut self, share: u8, target: &Target<'_>) -> bool {
         let Charge { limit, operation, .. } = target.charge;
         if share == OTHERS {
@@ -157,7 +158,7 @@ impl Shard {
     }
 
     /// Returns the room that a new entry needs if the entry starts from the state of its overflow
-    /// counter.
+    /// counter, which is an upper bound of the subject's usage.
     pub(super) fn room_of_bound(&self, target: &Target<'_>) -> Room {
         let limit = target.charge.limit;
         if !is_concurrency(limit) {
