@@ -56,7 +56,7 @@ const NUMBER_BITS: u32 = 53;
 const TAG_SHIFT: u32 = 61;
 const PROTECTED: u64 = 1 << 60;
 /// The number of bits of `head` between the 53-bit number and [`PROTECTED`]. These bits contain the
-/// low bits of an encoded [lifetime](super::lifetime).
+/// low bits of an encoded [`lifetime`].
 const SPARE_BITS: u32 = 7;
 /// The number of bits of `tail` that contain the other bits of an encoded lifetime.
 const LATE_BITS: u32 = lifetime::BITS - SPARE_BITS;
