@@ -38,7 +38,7 @@ pub struct CircuitBreaker {
 }
 
 /// The server's progress at the time when a decision was submitted: the connection in use, and the
-/// number of answers.
+/// number of calls that the server had answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// The generation of the connection that closed the circuit last.
@@ -48,8 +48,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Returns the generation, a number that counts the connections of a link, of the connection
-    /// that had closed the circuit last.
+    /// Returns the generation of the connection that had closed the circuit last. The generation of
+    /// a connection is its number among the connections of the link.
     #[must_use]
     pub const fn generation(self) -> u64 {
         self.generation
@@ -145,7 +145,7 @@ impl CircuitBreaker {
 mod tests {
     use super::*;
 
-    /// Returns the current progress, with `generation` in the place of the current generation.
+    /// Returns the current progress of `circuit`, but with the generation `generation`.
     fn of(circuit: &CircuitBreaker, generation: u64) -> Progress {
         Progress { generation, ..circuit.progress() }
     }

@@ -34,19 +34,21 @@ pub trait Connector: Send + 'static {
     /// Waits until `connection` is closed.
     fn ended(connection: &Self::Connection) -> impl Future<Output = ()> + Send;
 
-    /// Checks `connection` periodically. When the connection must not be used any more, returns the
-    /// reason.
+    /// Checks `connection` periodically. The future completes with the reason when the connection
+    /// must not be used any more.
     fn watch(
         &mut self,
         connection: &Self::Connection,
         report: Self::Report,
     ) -> impl Future<Output = (Fault, Self::Error)> + Send;
 
-    /// Ends the use of `connection`. Callers may still have references to the connection.
+    /// Releases `connection`, which was closed or must not be used any more. An implementation can
+    /// close the connection or record the end of its use. Callers may still have references to the
+    /// connection.
     fn end(&mut self, connection: &Self::Connection);
 
-    /// Returns the error that describes why `connection` can no longer be used. A caller reported
-    /// the reason `fault`.
+    /// Returns the error that describes why `connection` can no longer be used. `fault` is the
+    /// reason that a caller reported, or [`Fault::Ended`] if the connection was closed.
     fn error(&self, connection: &Self::Connection, fault: Fault) -> Self::Error;
 
     /// Waits for a change after which the link should try to connect at once, without waiting for

@@ -13,7 +13,8 @@ pub struct LinkLimits {
     /// The longest time for which callers wait, within their deadlines, for the first attempt to
     /// open a new connection. During later attempts, callers do not wait.
     pub seek: Duration,
-    /// The longest time for opening a connection. Callers do not wait for this long: see `seek`.
+    /// The longest time for opening a connection. Callers wait for a connection only for the time
+    /// [`seek`](Self::seek).
     pub connect: Duration,
     /// The longest time for the round trip that verifies a new connection. A server that is slower
     /// than the deadline of decisions cannot be used.
@@ -35,9 +36,9 @@ impl LinkLimits {
         Self::default().raised_to(deadline)
     }
 
-    /// Returns these limits with longer times where decisions with the deadline `deadline` need
-    /// them. With shorter time limits, a link would never connect to a server that is as slow as
-    /// the deadline allows, or would drop the connection at the next heartbeat.
+    /// Returns these limits, with every time raised that is too short for decisions with the
+    /// deadline `deadline`. Without this change, a link would never connect to a server that is as
+    /// slow as the deadline allows, or would drop the connection at the next heartbeat.
     #[must_use]
     pub fn raised_to(self, deadline: Duration) -> Self {
         Self {
@@ -63,8 +64,8 @@ impl LinkLimits {
     }
 
     /// Returns the time for which a report about the primary is valid. A server or a sentinel sends
-    /// this report when a node queries it. The report is valid for so long that two queries in a
-    /// row may fail.
+    /// this report when a node queries it. The report stays valid even if the next two queries
+    /// fail.
     #[must_use]
     pub fn report_ttl(&self) -> Duration {
         let waits = self.connect.max(self.heartbeat_answer);

@@ -48,7 +48,8 @@ pub fn set_seed(seed: u64) {
     SEED.set(Some((seed, Instant::now())));
 }
 
-/// The network that was in use when an endpoint was created.
+/// The simulated network through which an endpoint connects: the network of [`with_network`] when
+/// the endpoint was created. If the value is `None`, the endpoint uses the real network.
 #[derive(Clone, Debug)]
 pub struct CapturedNetwork(pub Option<Arc<dyn Network>>);
 

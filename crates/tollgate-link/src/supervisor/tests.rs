@@ -13,7 +13,8 @@ use crate::link::Link;
 enum Attempt {
     /// The attempt succeeds. The server closes the connection after the given time.
     Closes(Duration),
-    /// The attempt succeeds. After the given time, the server reports that it cannot serve.
+    /// The attempt succeeds. After the given time, the server reports on the open connection that
+    /// it cannot serve.
     Refuses(Duration),
     /// The attempt succeeds, and the connection stays open.
     Stays,
