@@ -19,8 +19,9 @@ pub(crate) struct Calendar {
     last: LastWindow,
 }
 
-/// The end of time zone rules, in seconds since the Unix epoch: a time in the year 3058. Later
-/// windows have the period's usual length.
+/// The time from which the rules of time zones are no longer applied, in seconds since the Unix
+/// epoch: a time in the year 3058. After this time, every window has the usual length of the
+/// period.
 const HORIZON: i64 = 1 << 35;
 
 /// A window in seconds since the Unix epoch. Every time zone changes its clocks at a whole second.

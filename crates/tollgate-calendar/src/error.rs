@@ -12,7 +12,7 @@ pub const MAX_CALENDARS: usize = 4_096;
 pub enum CalendarError {
     /// No time zone has this name.
     UnknownZone(String),
-    /// No month has this day.
+    /// No month has a day with this number.
     NoSuchDay(u8),
     /// The process has [`MAX_CALENDARS`] different calendars.
     TooMany,

@@ -54,7 +54,8 @@ const DAY: u64 = 86_400_000;
 const LONGEST_CHANGE: u64 = DAY / 3;
 
 impl Period {
-    /// Checks that the values of the period are valid.
+    /// Checks that the values of the period are valid. Only the first day of a month can be
+    /// invalid.
     pub(crate) const fn check(self) -> Result<(), CalendarError> {
         match self {
             Self::Month { first_day } if first_day == 0 || first_day > 31 => {
