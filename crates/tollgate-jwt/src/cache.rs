@@ -14,7 +14,7 @@ pub const MAX_CACHED_TOKENS: usize = 4096;
 /// The hash of a token under the secret key of the cache.
 pub(crate) type TokenHash = [u8; 32];
 
-/// The encoded claims of verified tokens, by the keyed hash of the whole token.
+/// A map from the keyed hash of each verified token to the encoded claims of the token.
 pub(crate) struct Cache {
     key: hmac::Key,
     generations: Mutex<Generations>,
@@ -29,7 +29,7 @@ struct Generations {
 }
 
 impl fmt::Debug for Cache {
-    /// Writes the number of tokens. The output does not contain claims.
+    /// Writes only the number of tokens, so the output does not contain claims.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Cache({})", self.len())
     }

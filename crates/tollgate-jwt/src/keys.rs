@@ -40,7 +40,7 @@ impl std::error::Error for KeyError {}
 pub struct Keys(Vec<Key>);
 
 impl fmt::Debug for Keys {
-    /// Writes the number of keys. The output does not contain secrets.
+    /// Writes only the number of keys, so the output does not contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Keys({})", self.0.len())
     }
@@ -114,10 +114,13 @@ impl Keys {
         self.0.iter().any(|key| algorithms.iter().any(|algorithm| key.fits(*algorithm)))
     }
 
-    /// Returns whether the key named `kid` made the signature of `message`. Returns `None` if the
-    /// set has no key for the token. If the token has no `kid`, the set must have exactly one key
-    /// for the algorithm. If the set consists of one key without a `kid`, this key is used for
-    /// every `kid`.
+    /// Returns whether the key for a token made the signature of `message`. `kid` is the name of
+    /// the key, if the token states a name. Returns `None` if the set has no key for the token.
+    ///
+    /// If the token states a name, its key is the key with this name. If the set consists of one
+    /// key without a name, this key is used for every stated name. If the token states no name, its
+    /// key is the only key of the set that fits `algorithm`. If no key or more than one key fits,
+    /// the result is `None`.
     pub(crate) fn verify(
         &self,
         kid: Option<&str>,

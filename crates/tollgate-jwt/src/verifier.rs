@@ -26,19 +26,19 @@ pub enum Refusal {
     Malformed,
     /// The algorithm of the token is unknown, `none`, or not accepted.
     Algorithm,
-    /// No key of the set is the key of the token: no key has the `kid` of the token, or the token
-    /// has no `kid` and not exactly one key fits.
+    /// The set has no key for the token: no key has the `kid` of the token, or the token has no
+    /// `kid` and either no key or more than one key fits.
     UnknownKey,
     /// The signature was not made with the key, or the algorithm does not match the type of the
     /// key.
     Signature,
-    /// The token has no `exp`, or the time in `exp` is over.
+    /// The token has no time in `exp`, or this time is in the past.
     Expired,
     /// The time in `nbf` is in the future, or `nbf` is not a time.
     NotYetValid,
-    /// The token is from another issuer.
+    /// The claim `iss` does not have the value of [`Expected::issuer`].
     Issuer,
-    /// The token is for another audience.
+    /// The claim `aud` does not contain the value of [`Expected::audience`].
     Audience,
 }
 
@@ -49,7 +49,8 @@ pub struct Expected {
     pub issuer: Option<String>,
     /// The value that the claim `aud` must contain. `None` accepts any value.
     pub audience: Option<String>,
-    /// The tolerated difference between the clock of the issuer and this clock, in seconds.
+    /// The tolerated difference, in seconds, between the clock of the issuer and the clock of the
+    /// time that is passed to [`Verifier::verify`].
     pub leeway: u64,
 }
 
