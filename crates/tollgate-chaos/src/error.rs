@@ -78,7 +78,8 @@ impl fmt::Display for ChaosError {
 impl std::error::Error for ChaosError {}
 
 impl ChaosError {
-    /// Returns whether the error is a server's answer with this code, such as `LOADING`.
+    /// Returns whether the error is a server's answer with the error code `code`, such as
+    /// `LOADING`.
     pub(crate) fn is_answer(&self, code: &str) -> bool {
         matches!(self, Self::Command(_, error) if error.code() == Some(code))
     }

@@ -8,8 +8,8 @@ use tollgate_conformance::history::{History, Outcome};
 
 use super::policy::{HOUR, HOUR_QUOTA};
 
-/// The units for which clients were admitted above the hourly limit, by the store or by nodes
-/// without the store.
+/// The excess of clients over the hourly limit: the admitted units of a client beyond its quota.
+/// The units may have been admitted by the store or by nodes without the store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Excess {
     /// The largest excess of a client.
@@ -38,8 +38,8 @@ impl Excess {
         Self::units(history, limit, |source| source != DecisionSource::DenyCache)
     }
 
-    /// Returns the same as [`by_client`](Self::by_client), but only for units that the store
-    /// admitted.
+    /// Returns the admitted units of `limit` for each client, like [`by_client`](Self::by_client),
+    /// but counts only units that the store admitted.
     pub(crate) fn by_store<'h>(history: &'h History, limit: &str) -> BTreeMap<&'h Subject, u64> {
         Self::units(history, limit, |source| source == DecisionSource::Store)
     }

@@ -8,7 +8,7 @@ use tollgate_conformance::{Bound, Figure};
 /// The finding of a scenario: the fault, and whether the stated bounds held.
 #[derive(Debug)]
 pub(crate) struct Finding {
-    /// The description of the fault, as a sentence.
+    /// The description of the fault: a phrase in the past tense, such as `killed a primary`.
     pub(crate) did: &'static str,
     /// The measured figures with their bounds.
     pub(crate) figures: Vec<Figure>,

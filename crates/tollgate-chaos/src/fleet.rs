@@ -38,7 +38,8 @@ impl Fleet {
         Self::by_clocks(store, |_| SystemClock).await
     }
 
-    /// Opens nodes like [`open`](Self::open), with a separate clock for each node.
+    /// Starts nodes like [`open`](Self::open), but with a clock of its own for each node. `clock`
+    /// returns the clock for the index of a node.
     pub(crate) async fn by_clocks<C: Clock + 'static>(
         store: &str,
         clock: impl Fn(usize) -> C,

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// The width of a bucket, and the number of buckets. The last bucket also counts all longer
-/// durations.
+/// The width of a bucket.
 const WIDTH: Duration = Duration::from_micros(250);
+/// The number of buckets. The last bucket also counts all longer durations.
 const BUCKETS: usize = 2_000;
 
 /// A histogram of durations with buckets of 250 µs, up to 500 ms.

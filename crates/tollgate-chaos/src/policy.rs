@@ -47,7 +47,8 @@ pub(crate) fn text(store: &str) -> String {
     )
 }
 
-/// The value of `scripting` in all policies, if it is not the default.
+/// The value of `scripting` in the policies of this process. The cell is empty if the policies use
+/// the default.
 static SCRIPTING: OnceLock<&str> = OnceLock::new();
 
 /// Makes all policies of this process use the tables of the server module.

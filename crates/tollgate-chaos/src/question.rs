@@ -4,11 +4,11 @@ use tollgate::model::{Headers, RequestAttributes};
 
 use super::policy::{CLIENT_HEADER, HOUR, HOUR_QUOTA, SECOND};
 
-/// The number of clients that send requests in turn. After some requests, the next clients replace
-/// these clients.
+/// The number of clients that send requests in turn. When these clients have sent [`QUESTIONS`]
+/// requests for each limit, new clients replace them.
 const CLIENTS: u64 = 16;
-/// The number of requests of a client for each limit before a new client replaces the client. The
-/// requests cost more than the quota.
+/// The number of requests that a client sends for each limit before a new client replaces it. These
+/// requests together cost more than the quota.
 const QUESTIONS: u64 = HOUR_QUOTA * 3 / 2;
 /// One in `RETURNS` requests is from an earlier client. The units that an earlier client has used
 /// must still count as used.
@@ -17,7 +17,7 @@ const RETURNS: u64 = 5;
 /// A request of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Question {
-    /// The client.
+    /// The name of the client that sends the request.
     pub(crate) client: String,
     /// The path of the request: a slash and the name of the limit. The rules select the limit by
     /// this path.
@@ -25,7 +25,8 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// Returns the request with this number. The request is the same in every run.
+    /// Returns the request with the index `number` in the sequence. The sequence is the same in
+    /// every run.
     pub(super) fn of(number: u64) -> Self {
         let newest = number / (CLIENTS * QUESTIONS * 2) * CLIENTS;
         let in_turn = newest + number / 2 % CLIENTS;

@@ -149,8 +149,8 @@ impl Server {
         Ok(stats.lines().filter_map(|line| calls_of(line, names)).sum())
     }
 
-    /// Returns the number after `args` in a section of `INFO`, or 0 if the section does not
-    /// contain `args`.
+    /// Returns the number that follows `args` at the start of a line in the section `section` of
+    /// `INFO`, or 0 if no line starts with `args`. An example of `args` is `used_memory:`.
     pub(crate) async fn info_field(&self, section: &str, args: &str) -> Result<u64, ChaosError> {
         let text: String = self.query(&["INFO", section]).await?;
         Ok(text.lines().find_map(|line| number(line.strip_prefix(args)?)).unwrap_or_default())
@@ -202,7 +202,7 @@ fn calls_of(line: &str, names: &[&str]) -> Option<u64> {
     counts.then(|| text.split(',').next()?.parse().ok()).flatten()
 }
 
-/// Returns the number at the start of a text.
+/// Returns the number at the start of `text`, or `None` if `text` does not start with a number.
 fn number(text: &str) -> Option<u64> {
     let end = text.find(|char: char| !char.is_ascii_digit()).unwrap_or(text.len());
     text[..end].parse().ok()

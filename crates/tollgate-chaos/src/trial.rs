@@ -32,17 +32,17 @@ pub(crate) struct Trial<'s, N = Fleet> {
 /// The report of a scenario: its fault, and the units and counters that the fault may have lost.
 #[derive(Debug, Default)]
 pub(crate) struct ScenarioReport {
-    /// The description of the fault, as a sentence.
+    /// The description of the fault: a phrase in the past tense, such as `killed a primary`.
     pub(crate) did: &'static str,
     /// The scenario's own figures, including the figures that prove that the fault had an effect.
     pub(crate) figures: Vec<Figure>,
-    /// The units of one client that the store may have counted and lost.
+    /// The most units of one client that the store may have counted and then lost.
     pub(crate) lost: u64,
     /// How often the store lost its whole state.
     pub(crate) losses: u64,
-    /// The units of one client that may count as used although the client did not use them: units
-    /// that a rebalance counts twice at the new owner, and refunded units that count again after a
-    /// failover.
+    /// The most units of one client that may count as used although the client did not use them:
+    /// units that a rebalance counts twice at the new owner, and refunded units that count again
+    /// after a failover.
     pub(crate) held_back: u64,
 }
 
@@ -119,8 +119,8 @@ impl<'s, N: Nodes> Trial<'s, N> {
     }
 
     /// Returns the most units that a promoted server may have lost, if it had received the charges
-    /// of all calls that were answered before `mark`. These are one unit for each call since
-    /// `mark`, and one unit for each call in flight.
+    /// of all calls that were answered before `mark`. The result is one unit for each call since
+    /// `mark`, plus one unit for each call in flight.
     pub(crate) fn max_lost_units(&self, mark: u64) -> u64 {
         self.mark() - mark + CALLERS as u64
     }
@@ -158,9 +158,9 @@ impl<'s, N: Nodes> Trial<'s, N> {
 }
 
 /// Checks `history` against every rule, first strictly. If the strict check fails, checks again and
-/// tolerates some units that a rebalance or a failover withheld from a client. The number of
-/// tolerated units is the smallest with which the check passes, at most `most`. Returns the report
-/// and the number of tolerated units.
+/// tolerates some units that a rebalance or a failover withheld from a client: the fewest units
+/// with which the check passes, and at most `most`. Returns the report and the number of tolerated
+/// units.
 fn check_history(history: &History, allowance: Allowance, most: u64) -> (Report, u64) {
     let strict = history.check(allowance);
     if strict.is_sound() || most == 0 {

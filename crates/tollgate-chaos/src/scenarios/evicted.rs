@@ -2,9 +2,10 @@
 
 use super::*;
 
-/// A script that writes keys of another program, and the memory in bytes that the server has left.
-/// The memory is far too small for the keys.
+/// A script that writes keys of another program.
 const FLOOD: &str = "for i = 1, 20000 do redis.call('SET', 'flood:' .. i, 'x') end";
+/// The memory in bytes that the server may use in addition, which is far too little for the keys of
+/// [`FLOOD`].
 const ROOM: u64 = 64 * 1024;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

@@ -168,8 +168,8 @@ async fn sees_primaries(fleet: &Fleet, count: usize) -> Result<(), ChaosError> {
     until("that all nodes see who calls itself primary", seen).await
 }
 
-/// Starts several fleets, and returns the number of fleets in which a node does not charge the
-/// server at `url`.
+/// Starts [`NEW_FLEETS`] fleets that use the shard with the settings `words`. Returns the number of
+/// these fleets in which at least one node does not charge the server at `url`.
 async fn fleets_elsewhere(words: &str, url: &str) -> Result<u64, ChaosError> {
     let mut elsewhere = 0;
     for _ in 0..NEW_FLEETS {

@@ -6,11 +6,11 @@ use tokio::time::{Instant, sleep};
 
 use super::*;
 
-/// The time for which connections close after the same number of bytes. After this time, the next
-/// number is tried.
+/// The time for which replies are cut after the same number of bytes, and the time without cuts
+/// before the next number.
 const EACH: Duration = Duration::from_millis(25);
-/// A connection closes after fewer than this number of bytes. This range includes the first bytes
-/// of any reply.
+/// A connection is closed after 0 to `LAST_BYTE - 1` bytes of a reply. This range includes the
+/// first bytes of any reply.
 const LAST_BYTE: usize = 64;
 
 pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {

@@ -28,8 +28,9 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
     Ok(finding)
 }
 
-/// Runs nodes with this `deadline` while the server loses the step. The figure `what` is the number
-/// of decisions that nodes make without the store. At most `fallback` in 1,000 are permitted.
+/// Runs nodes with this `deadline` while the server loses the step. The finding has a figure named
+/// `what`: the number of decisions that nodes make without the store. At most `fallback` in 1,000
+/// decisions may be made without the store.
 async fn forget(
     site: &Site,
     deadline: Duration,

@@ -11,8 +11,8 @@ use crate::memcached::MemcachedServer;
 use crate::policy::{NODES, scripting, text};
 use crate::site::Site;
 
-/// Policies with the same secret and different stores. The old store is memcached. Shards with
-/// sentinels replace the old store.
+/// The policy files of the scenario `changing-world`, which have the same secret and different
+/// stores. At first the store is memcached; later it is replaced by shards with sentinels.
 #[derive(Debug)]
 pub(crate) struct Files {
     secret: PathBuf,

@@ -44,7 +44,7 @@ pub(crate) struct WorldFleet {
     charged: AtomicU64,
 }
 
-/// A charge that the caller will refund.
+/// The data for the later refund of a charge.
 #[derive(Debug)]
 pub(crate) struct PendingRefund {
     limit: Arc<Limit>,
@@ -236,8 +236,8 @@ fn refunded(answer: &Value, limit: &Limit) -> Option<Readings> {
     Some(Readings::one(Reading { refunded: refunded_units, found, ..status_reading }))
 }
 
-/// Parses the status of a limit, with the fields that the history checker needs. The reset
-/// identifies a fixed window, and refunds refer to this window.
+/// Parses the status of a limit, with the fields that the history checker needs. The position of
+/// the reading is the reset, which identifies the fixed window to which a refund refers.
 fn status_reading(limit_status: &Value) -> Option<Reading> {
     let used = limit_status["used"].as_u64()?;
     let full_reset_at = Timestamp::from_millis(limit_status["reset"].as_u64()?.checked_mul(1_000)?);

@@ -27,7 +27,8 @@ pub(crate) struct WorldNode {
     serving: watch::Sender<Arc<Serving>>,
     /// The number of started processes.
     started: AtomicU64,
-    /// The number of windows that ended processes had transferred from the old store.
+    /// The number of windows that the earlier processes of this node, which have ended, had
+    /// transferred from the old store.
     rolled_out: AtomicU64,
 }
 
@@ -78,7 +79,8 @@ impl WorldNode {
         self.serving().reload().await
     }
 
-    /// Returns the percentage of the subjects for which the new store decides.
+    /// Returns the percentage of the subjects for which the new store decides, or `None` if the
+    /// node's policy has no rollout.
     pub(crate) async fn percent(&self) -> Result<Option<u64>, ChaosError> {
         Ok(self.serving().status().await?["counts"]["percent"].as_u64())
     }
@@ -94,7 +96,7 @@ impl WorldNode {
         Ok(transferred(&self.moving().await?))
     }
 
-    /// Returns whether decisions are made by the shards that own the subjects in the new shard map.
+    /// Returns whether the shards that own the subjects in the new shard map make the decisions.
     pub(crate) async fn leads(&self) -> Result<bool, ChaosError> {
         let phase = self.moving().await?["phase"].clone();
         Ok(phase.is_string() && phase != "dual_write")

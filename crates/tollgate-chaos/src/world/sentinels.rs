@@ -17,9 +17,9 @@ const DOWN_AFTER_MILLIS: u32 = 1_000;
 /// A primary and its replica, with the name under which the sentinels monitor them.
 #[derive(Debug)]
 pub(crate) struct MonitoredPair {
-    /// The name.
+    /// The name under which the sentinels monitor the pair.
     pub(crate) name: &'static str,
-    /// The servers.
+    /// The primary and its replica.
     pub(crate) pair: Pair,
 }
 

@@ -11,7 +11,8 @@ use crate::error::ChaosError;
 use crate::process::Process;
 use crate::wait::until;
 
-/// The address of a process's listeners, with a port that the system chooses.
+/// The listen address of each listener: the loopback address with port 0, so the system chooses a
+/// free port.
 const ANY: &str = "127.0.0.1:0";
 
 /// A process of `tollgate serve`, which ends when the value is dropped.
