@@ -208,10 +208,11 @@ impl Default for CounterClock {
 
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// `MAX_COMPARISONS` is the most reads of the wall clock for one comparison with the counter. If a read takes
-/// less than `MAX_READ_NANOS` nanoseconds, the comparison uses this read at once. Otherwise the comparison
-/// uses the fastest read.
+/// The most reads of the wall clock for one comparison with the counter. If no read takes less than
+/// [`MAX_READ_NANOS`], the comparison uses the fastest read.
 const MAX_COMPARISONS: usize = 4;
+/// The duration of a fast read, in nanoseconds. A comparison uses a read that takes less time at
+/// once, without further reads.
 const MAX_READ_NANOS: u64 = 20_000;
 
 fn wall_nanos() -> u64 {

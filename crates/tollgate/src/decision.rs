@@ -53,8 +53,8 @@ pub struct Decision {
     /// The charges to make once the response is known, if there are any. Pass them to
     /// [`Limiter::complete`](crate::Limiter::complete), unless the policy makes the response free.
     pub pending: Option<Pending>,
-    /// The mapping from the statuses of this decision to the charges of the plan: see
-    /// [`charge_at`](Self::charge_at).
+    /// The mapping from the statuses of this decision to the charges of the plan.
+    /// [`charge_at`](Self::charge_at) uses this mapping.
     pub positions: ChargePositions,
     /// The planned charge of each status in the evaluation. Empty unless at least one of the
     /// charges has a cost that depends on the status code of the response.
@@ -90,8 +90,8 @@ pub enum ChargeRole {
 /// A limit and its candidate, both evaluated for the same request.
 #[derive(Clone, Debug)]
 pub struct CandidateOutcome {
-    /// The position in the request's plan of the charge on which the limit and its candidate were
-    /// evaluated.
+    /// The position, in the request's plan, of the charge for which the limit and its candidate
+    /// were evaluated.
     pub position: PlanPosition,
     /// The status of the limit in force.
     pub live: LimitStatus,
@@ -102,7 +102,7 @@ pub struct CandidateOutcome {
 /// An override that replaced a limit of the policy.
 #[derive(Clone, Debug)]
 pub struct AppliedOverride {
-    /// The position in the request's plan of the charge on the limit that the override replaced.
+    /// The position, in the request's plan, of the charge whose limit the override replaced.
     pub position: PlanPosition,
     /// The limit as the policy defines it.
     pub limit: Arc<Limit>,
@@ -127,8 +127,8 @@ pub enum Completion {
     /// Every limit was charged.
     Charged,
     /// Other requests filled a limit while the request was in flight. The limiter did not charge
-    /// that limit. The limiter charged the other limits, unless one of them was filled in this
-    /// moment too.
+    /// that limit, and charged the other limits. If a further limit was filled before the limiter
+    /// charged the other limits, no limit was charged.
     Overrun,
 }
 

@@ -86,9 +86,9 @@ impl HashKey {
         UnboundKey::new(&CHACHA20_POLY1305, &self.receipts).ok().map(LessSafeKey::new)
     }
 
-    /// Encrypts a receipt's `bytes` from the index `clear` on, in place. Appends the nonce, and the
-    /// tag that proves that a node with this key wrote all of the bytes: [`SEAL_BYTES`] bytes in
-    /// all.
+    /// Encrypts `bytes`, the content of a receipt, in place. The first `clear` bytes are not
+    /// encrypted. Appends [`SEAL_BYTES`] bytes: the nonce, and the tag that proves that a node with
+    /// this key wrote all bytes, including the first `clear` bytes.
     ///
     /// The nonce is a keyed hash of the bytes, so two different receipts never share a nonce.
     pub(crate) fn seal(&self, bytes: &mut Vec<u8>, clear: usize) {
@@ -106,8 +106,9 @@ impl HashKey {
         bytes.extend(tag.as_ref());
     }
 
-    /// Decrypts `bytes` that [`seal`](Self::seal) wrote, in place, and returns the bytes from the
-    /// index `clear` on. Returns `None` if `bytes` were changed or written with another key.
+    /// Decrypts `bytes`, which [`seal`](Self::seal) wrote with the same `clear`, in place. Returns
+    /// the decrypted bytes, without the first `clear` bytes. Returns `None` if `bytes` were changed
+    /// or written with another key.
     pub(crate) fn unseal<'a>(&self, bytes: &'a mut [u8], clear: usize) -> Option<&'a mut [u8]> {
         let (head, rest) = bytes.split_at_mut_checked(clear)?;
         let split = rest.len().checked_sub(SEAL_BYTES)?;

@@ -92,7 +92,8 @@ pub enum OverrideTarget {
 /// The part of load shedding that an override turns off or to shadow mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SheddingTarget {
-    /// The load shedding of the fleet and that of each node.
+    /// Both parts: the load shedding of the fleet, and the load shedding of each node by its own
+    /// load.
     All,
     /// Load shedding of the fleet, by the number of requests that all nodes together have in
     /// flight.
@@ -124,7 +125,8 @@ pub enum Effect {
     Quota {
         /// The new quota: units per window.
         quota: u64,
-        /// The new burst of a token bucket.
+        /// The new burst of a token bucket. If the value is `None`, a bucket with a burst equal to
+        /// its old quota gets the new quota as burst, and any other bucket keeps its burst.
         burst: Option<u64>,
     },
     /// The limit admits every request and counts nothing.

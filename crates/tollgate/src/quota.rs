@@ -267,7 +267,7 @@ impl Quota {
         self.to_named_limit(name)
     }
 
-    /// Creates the limit of this quota under the name `name`, whatever name the quota has.
+    /// Creates the limit of this quota with the name `name` in place of the quota's own name.
     pub(crate) fn to_named_limit(&self, name: &str) -> Result<Limit, QuotaError> {
         let algorithm = self.counting.algorithm(self.units, self.window, name)?;
         let failed = |error| QuotaError::limit(name, error);

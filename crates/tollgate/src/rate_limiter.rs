@@ -102,7 +102,8 @@ impl RateLimiter {
     /// # Ok::<(), tollgate::QuotaError>(())
     /// ```
     ///
-    /// # Errors [`QuotaError`] names the limit and the mistake.
+    /// # Errors
+    /// [`QuotaError`] names the limit and the mistake.
     pub fn try_per_key(quotas: impl Into<Quotas>) -> Result<Self, QuotaError> {
         Ok(Self {
             limits: quotas.into().limits()?,
@@ -238,7 +239,8 @@ impl<S: Store + 'static> RateLimiter<S> {
         self.check_n(key, 1).await
     }
 
-    /// Charges `units` to `key`, all or none. If `units` is zero, checks whether one unit is left.
+    /// Charges `units` to `key`, all or none. If `units` is zero, charges nothing, and admits if
+    /// one unit is left.
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};

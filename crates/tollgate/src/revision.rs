@@ -16,7 +16,8 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// Gives `policy` a version. Use the same version for the same policy on every node.
+    /// Creates a revision of `policy` with the version `version`. Use the same version for the same
+    /// policy on every node.
     #[must_use]
     pub fn new(policy: Policy, version: impl Into<Arc<str>>) -> Self {
         Self { policy, version: version.into() }

@@ -1,4 +1,4 @@
-//! The `x-ratelimit-*` fields as Envoy and Limitador send them, as in draft 03 of
+//! The `x-ratelimit-*` fields as Envoy and Limitador send them, after draft 03 of
 //! draft-ietf-httpapi-ratelimit-headers. The fields report the tightest limit. `x-ratelimit-limit`
 //! also lists every visible limit with its quota and its window.
 

@@ -4,8 +4,8 @@ use tollgate_core::{Evaluation, LimitStatus};
 
 use super::field_value::FieldValue::{self, Number, Text};
 
-/// Defines the name of each field. Also defines, for lines of HTTP/1.1, the text between the value
-/// of the field before and the value of this field.
+/// Defines two constants for each field: its name, and, for lines of HTTP/1.1, the text from the
+/// end of the previous line to the value of the field.
 macro_rules! names {
     ($($name:ident, $after_line:ident: $text:literal;)*) => {
         $(
@@ -24,7 +24,8 @@ names! {
     RESOURCE, AFTER_LINE_RESOURCE: "x-ratelimit-resource";
 }
 
-/// Returns the status to report, and whether its used and remaining units are reported too.
+/// Returns the status to report, and whether to report its used and remaining units too. Returns
+/// `None` if there is no status to report.
 pub(super) fn reported(evaluation: &Evaluation) -> Option<(&LimitStatus, bool)> {
     let explaining = evaluation.tightest();
     let status = explaining.or_else(|| evaluation.tightest_visible())?;

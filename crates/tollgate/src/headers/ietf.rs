@@ -9,9 +9,9 @@ use super::{push_number, seconds_to_reset};
 pub(super) const POLICY: &str = "ratelimit-policy";
 pub(super) const STATUS: &str = "ratelimit";
 
-/// In lines of HTTP/1.1, the text before the value of [`POLICY`], and the text between this value
-/// and the value of [`STATUS`].
+/// The text before the value of [`POLICY`] in lines of HTTP/1.1.
 pub(super) const BEFORE_POLICY: &str = "ratelimit-policy: ";
+/// The text between the value of [`POLICY`] and the value of [`STATUS`] in lines of HTTP/1.1.
 pub(super) const AFTER_POLICY: &str = "\r\nratelimit: ";
 
 /// The text between the name of a limit and its remaining units in [`STATUS`].
@@ -24,7 +24,7 @@ pub(super) fn visible(evaluation: &Evaluation) -> impl Iterator<Item = &LimitSta
     evaluation.statuses.iter().filter(|status| status.is_visible())
 }
 
-/// Passes the name and the value of each field to `add`.
+/// Passes the name and the value of each field to `add`: first [`POLICY`], then [`STATUS`].
 pub(super) fn each(evaluation: &Evaluation, mut add: impl FnMut(&'static str, String)) {
     let mut policies = String::new();
     for status in visible(evaluation) {

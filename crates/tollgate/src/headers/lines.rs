@@ -16,31 +16,33 @@ use super::{github, ietf, push_number, seconds_to_reset};
 #[derive(Clone, Debug, Default)]
 pub struct HeaderLines {
     text: String,
-    /// The [bits](bit) of the names in `text`. If the bit of a name is not set, no line has this
-    /// name.
+    /// One bit for each field name in `text`: see [`bit`]. If the bit of a name is 0, no line has
+    /// this name.
     names: u64,
     texts: LimitTexts,
 }
 
-/// The parts of the fields that are the same in every response about a limit.
+/// The parts of the header fields that are the same in every response about a limit.
 #[derive(Clone, Debug)]
 struct LimitText {
     limit: Arc<Limit>,
     /// The line `x-ratelimit-limit`, without its end.
     capacity: Box<str>,
-    /// The end of a line, and the line `x-ratelimit-resource`.
+    /// The end of the line before `x-ratelimit-resource`, and the whole line
+    /// `x-ratelimit-resource`.
     resource: Box<str>,
-    /// The item in `ratelimit-policy`.
+    /// The limit's item in the list `ratelimit-policy`.
     policy: Box<str>,
-    /// The beginning of the item in `ratelimit`: everything before the remaining units.
+    /// The beginning of the limit's item in the list `ratelimit`: everything before the remaining
+    /// units.
     status: Box<str>,
 }
 
-/// The texts of limits that were written last.
+/// The texts of the limits that were written last.
 #[derive(Clone, Debug, Default)]
 struct LimitTexts {
     texts: Vec<LimitText>,
-    /// The index of the text that is replaced next.
+    /// The index of the text that the text of a further limit replaces.
     oldest: usize,
 }
 
@@ -87,8 +89,9 @@ impl LimitTexts {
     }
 }
 
-/// The text between the name and the value of a field, and the end of a line.
+/// The text between the name and the value of a field.
 const SEPARATOR: &str = ": ";
+/// The end of a line.
 const END: &str = "\r\n";
 
 /// Returns one of 64 bits for a name. The names that the profiles set have different bits, except
@@ -99,12 +102,13 @@ const fn bit(name: &str) -> u64 {
     1 << ((name.len() + *last as usize + 3 * *before as usize) % 64)
 }
 
-/// The bits of the fields that the profiles `github` and `ietf` write.
+/// The bits of the fields that the profile `github` writes: see [`bit`].
 const GITHUB: u64 = bit(github::LIMIT)
     | bit(github::REMAINING)
     | bit(github::USED)
     | bit(github::RESET)
     | bit(github::RESOURCE);
+/// The bits of the fields that the profile `ietf` writes: see [`bit`].
 const IETF: u64 = bit(ietf::POLICY) | bit(ietf::STATUS);
 
 impl HeaderLines {

@@ -9,9 +9,10 @@ use crate::decision::Evaluated;
 
 /// A candidate of a limit, and the status of this limit for one request.
 pub(super) struct Candidate {
-    /// The position in the decision of the status of the candidate's limit.
+    /// The position, in the decision, of the status of the limit to which the candidate belongs.
     pub(super) evaluated: Evaluated,
-    /// The status of the candidate's limit, which is the limit in force.
+    /// The status of the limit to which the candidate belongs. This limit is in force, and the
+    /// candidate is not.
     pub(super) live: LimitStatus,
     /// The charge of the candidate.
     pub(super) planned: PlannedCharge,

@@ -10,17 +10,19 @@ use crate::decision::is_planned_later;
 /// The limits on which a decision reserves units until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Reservation {
-    /// No limit. A limit with a cost that the response reports is charged the full estimate at
-    /// once: the amount that [`Metered`](Self::Metered) would reserve.
+    /// The decision reserves no units. On a limit with a cost that the response reports, the
+    /// decision charges the full estimate at once: the amount that [`Metered`](Self::Metered) would
+    /// reserve.
     #[default]
     Nothing,
-    /// Every limit with a cost that the response reports. On such a limit the decision reserves
-    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max). The decision charges the
-    /// other limits. The caller [extends](super::Limiter::hold_on) and
-    /// [settles](super::Limiter::settle_metered_at) the reservation.
+    /// The decision reserves units on every limit with a cost that the response reports, and
+    /// charges the other limits. The reserved amount is
+    /// [`ReservationTerms::max`](tollgate_core::ReservationTerms::max). The caller
+    /// [extends](super::Limiter::hold_on) and [settles](super::Limiter::settle_metered_at) the
+    /// reservation.
     Metered,
-    /// Every limit. The decision reserves on arrival, for the duration given here or for the
-    /// longest time that the limit allows, whichever is shorter.
+    /// The decision reserves units on every limit when the request arrives. The reservation lasts
+    /// for the given time, or for the longest time that the limit allows if that is shorter.
     All(Millis),
 }
 

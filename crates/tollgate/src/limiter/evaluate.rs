@@ -22,8 +22,8 @@ use crate::receipt::{Purpose, Receipt};
 pub(super) enum Resolved {
     /// The charges that the store evaluates.
     Charges(Vec<PlannedCharge>),
-    /// No charge is evaluated, because overrides block the subjects of the listed charges. The
-    /// second list has the status of each charge.
+    /// The charges that overrides block, and the status of each charge. The store evaluates no
+    /// charge of the request.
     Blocked(Vec<PlannedCharge>, Vec<LimitStatus>),
 }
 
@@ -112,8 +112,9 @@ impl<S: Store> Limiter<S> {
         (resolved, applied)
     }
 
-    /// Replaces each limit of `receipt` that an override replaces by the override's limit. A refund
-    /// can then fill the override's larger bucket, and a settlement can use the override's quota.
+    /// Returns `receipt` with other limits: the limit of an override in force at `now` takes the
+    /// place of the limit that the override replaces. A refund can then fill the override's larger
+    /// bucket, and a settlement can use the override's quota.
     pub(super) fn with_overridden_limits(&self, now: Timestamp, receipt: Receipt) -> Receipt {
         receipt.by(|limit, subject| {
             match self.overrides.resolve(limit, subject, &self.key, now)?.0 {
@@ -171,8 +172,8 @@ impl<S: Store> Limiter<S> {
     /// Makes all of `charges` or none, peeks at the limits that are charged later, and records the
     /// charges and the peeks.
     ///
-    /// Every decision moves this future in memory, so the future stores no value twice, and rare
-    /// work is boxed.
+    /// Every decision moves this future in memory. To keep the future small, it stores no value
+    /// twice, and rare work is boxed.
     pub(super) async fn evaluate(
         &self,
         now: Timestamp,
@@ -264,8 +265,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Refunds the charges of an outcome that is not [final](EvaluationOutcome::is_final). Returns
-    /// the outcome that remains: a refusal, or a failure if only a fallback that the rules do not
-    /// allow had answered.
+    /// the outcome that remains: a refusal, or a failure if the answer came from a fallback that
+    /// the rules do not allow.
     async fn undo(
         &self,
         now: Timestamp,

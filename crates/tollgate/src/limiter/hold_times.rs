@@ -76,9 +76,10 @@ impl HoldTimes {
         }
     }
 
-    /// Returns the time at which a client should retry after `limit` refused it, by the mean hold
-    /// time of the limit. This time replaces the time in `admission`. Returns `None` unless `limit`
-    /// is a concurrency limit that refused.
+    /// Returns the time at which a client should retry after `limit` refused it at `now`. The wait
+    /// is the mean hold time of the limit, at least 1 s, and never ends after the time in
+    /// `admission`, at which a permit expires. The returned time replaces the time in `admission`.
+    /// Returns `None` unless `limit` is a concurrency limit that refused.
     pub(crate) fn retry_at(
         &self,
         limit: &Limit,

@@ -43,8 +43,8 @@ impl<S: ImmediateStore> Limiter<S> {
     /// something that only [`check`](Self::check) does. Call [`check`](Self::check) in this case.
     /// The causes are: a rule in shadow mode or with charges on completion, a limit with a
     /// candidate, a limit that is not enforced for every subject, an override, an ambiguous
-    /// request, a policy that charges all matching rules, and an observer or a tracer of the
-    /// limiter.
+    /// request, a policy that charges all matching rules, an observer or a tracer of the limiter,
+    /// and an unpaid cost of any subject (see [`MAX_UNPAID`](super::MAX_UNPAID)).
     ///
     /// Allocates nothing if the workspace was used before for a request with as many limits, and if
     /// the store already has state of the subject.
@@ -94,8 +94,8 @@ impl<S: ImmediateStore> Limiter<S> {
     /// [`plan_plain`](tollgate_core::Policy::plan_plain), and must not contain a charge that is
     /// reserved or made on completion.
     ///
-    /// Returns `None` and charges nothing if an override, an observer or a tracer of the limiter
-    /// needs [`decide`](Self::decide).
+    /// Returns `None` and charges nothing if the limiter has an override, an observer, a tracer or
+    /// an unpaid cost. Call [`decide`](Self::decide) in this case.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. No fallback decides in its place.
@@ -108,7 +108,8 @@ impl<S: ImmediateStore> Limiter<S> {
         self.is_immediate().then(|| self.charge_into(now, planned, answer))
     }
 
-    /// Returns whether decisions need only the policy and the store.
+    /// Returns whether a decision needs only the policy and the store: whether the limiter has no
+    /// override, no observer, no tracer and no unpaid cost.
     fn is_immediate(&self) -> bool {
         !self.is_observed
             && !self.tracer.is_on()

@@ -98,8 +98,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Queries the store although the queue is full. Free slots belong to the requests in the
-    /// queue, so this function first only peeks. If the peek finds all slots free that the request
-    /// needs, no request waits for them any more, and the request is charged.
+    /// queue, so this function first only peeks. If the peek finds every slot that the request
+    /// needs, no other request waits for these slots any more, and the request is charged.
     async fn apply_past_full_queue(
         &self,
         now: Timestamp,
@@ -117,7 +117,8 @@ impl<S: Store> Limiter<S> {
 }
 
 /// Returns the first charge that lacks a free slot of a concurrency limit. Returns `None` if the
-/// store admitted the call, did not answer, or refused the call for another reason too.
+/// store admitted the call or did not answer, or if a limit of another algorithm also refused the
+/// call.
 fn missing_slot<'p>(
     planned: &'p [PlannedCharge],
     readings: &Result<Readings, StoreError>,

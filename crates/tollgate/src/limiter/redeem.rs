@@ -74,11 +74,11 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Reports that the response to the request had the status code `status`. Refunds those charges
-    /// of the receipt `text` that the policy refunds after such a response. The status codes that
-    /// are refunded are those of the limit. If the limit has none, those of the rule apply; if the
-    /// rule has none, those of the policy. The request has ended, so its permits are released. If
-    /// this call refunds a limit, a later refund of the same receipt has no further effect on the
-    /// limit.
+    /// of the receipt `text` that the policy refunds after such a response. The limit sets the
+    /// status codes that are refunded. If the limit sets none, the status codes of the rule apply.
+    /// If the rule sets none either, the status codes of the policy apply. The request has ended,
+    /// so its permits are released. If this call refunds a limit, a later refund of the same
+    /// receipt has no further effect on the limit.
     ///
     /// # Errors
     /// As [`redeem_at`](Self::redeem_at). The receipt of a reservation is an error too.

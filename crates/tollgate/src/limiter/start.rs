@@ -66,7 +66,8 @@ enum Starting<Peek, Admit, Decide> {
 
 impl<S: Store> Limiter<S> {
     /// Starts a request: answers the status path, refuses an ambiguous request, sheds load, or
-    /// decides. Reads the clock and the policy once. Reserves the [metered](Reservation::Metered) limits.
+    /// decides. Reads the clock and the policy once. Reserves units on the
+    /// [metered](Reservation::Metered) limits.
     ///
     /// `hold` creates a guard for the permits of an admitted request. The guard releases the
     /// permits when the request is refused, or when this future is dropped.
@@ -180,7 +181,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Counts a request of `priority` for which the fleet had no free slot. Returns an error if the
-    /// request is shed, and `Ok` if `mode` is a mode in which the request is admitted anyway.
+    /// request is shed. Returns `Ok` if `mode` is the shadow mode or `off`, in which the request is
+    /// admitted anyway.
     fn shed_by_fleet(&self, mode: ShedMode, priority: Priority) -> Result<(), ShedDecision> {
         let shed =
             ShedDecision { priority, cause: ShedCause::Fleet, retry_after: FLEET_RETRY_AFTER };

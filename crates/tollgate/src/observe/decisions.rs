@@ -40,7 +40,8 @@ pub enum Decider {
     Failure,
 }
 
-/// The number of decisions with the same result, for each decider in the order of [`Decider::ALL`].
+/// The number of decisions for each decider, in the order of [`Decider::ALL`]. All of these
+/// decisions have one result: for example, all of them admitted a request.
 pub type ByDecider = [u64; Decider::ALL.len()];
 
 /// The numbers of decisions that evaluated one limit.
@@ -48,17 +49,18 @@ pub type ByDecider = [u64; Decider::ALL.len()];
 pub struct LimitCounts {
     /// The limit's name, or [`OTHER`](super::OTHER).
     pub limit: Box<str>,
-    /// Decisions that evaluated this limit and admitted the request.
+    /// The decisions that evaluated this limit and admitted the request, by decider.
     pub admitted: ByDecider,
-    /// Decisions that evaluated this limit and refused the request, whichever limit refused it.
+    /// The decisions that evaluated this limit and refused the request, by decider. The refusal may
+    /// be by another limit.
     pub refused: ByDecider,
-    /// The requests that this limit refused.
+    /// The decisions in which this limit itself refused the request, by decider.
     pub refusals: ByDecider,
     /// Requests that rules in shadow mode with this limit would have admitted.
     pub shadow_admitted: u64,
     /// Requests that rules in shadow mode with this limit would have refused.
     pub shadow_refused: u64,
-    /// The numbers of requests that the limit and its candidate both evaluated.
+    /// The requests that both the limit and its candidate evaluated, by the decisions of both.
     pub trials: CandidateCounts,
 }
 

@@ -28,8 +28,8 @@ pub struct Observed {
     pub sum_micros: u64,
 }
 
-/// A guard that measures the time until it is dropped. Cancelled work is measured too, because
-/// cancelled work usually took the longest.
+/// A guard that measures the time until it is dropped. Work that is cancelled drops its guard, so
+/// its time is counted. Cancelled work usually took the longest.
 #[derive(Debug)]
 pub struct Measuring<'h> {
     histogram: &'h Histogram,

@@ -8,8 +8,8 @@ use tollgate_core::{Limit, Policy};
 /// the row [`OTHER`].
 pub const MAX_COUNTED_LIMITS: usize = 1_000;
 
-/// The name of the row of all limits without a row of their own. A limit that has this name is
-/// counted in this row too.
+/// The name of the row of all limits without a row of their own. A limit with the name `other` is
+/// counted in this row, and gets no row of its own.
 pub const OTHER: &str = "other";
 
 /// The rows of all limits that were ever in force, and an index of the current policy's limits by
@@ -31,9 +31,10 @@ pub(super) struct Rows<R> {
 /// Whether the concurrency limits of the fleet's load shedding have rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pools {
-    /// The limits have rows like all other limits.
+    /// The concurrency limits of load shedding have rows like all other limits.
     Counted,
-    /// The limits have no rows, because load shedding is not a decision by limits.
+    /// The concurrency limits of load shedding have no rows, because load shedding is not a
+    /// decision by limits.
     Separate,
 }
 

@@ -27,10 +27,10 @@ pub enum OverrideStoreError {
     Contended,
     /// The store cannot be used. The change may have been made or not.
     Store(StoreError),
-    /// The store does not answer, and this node already keeps the most changes that a node keeps
-    /// for the store.
+    /// The store does not answer, so this node must keep the change for the store. The node already
+    /// keeps the largest number of such changes.
     LocalFull {
-        /// The number of changes that this node keeps.
+        /// The number of changes that this node keeps for the store.
         changes: usize,
     },
 }

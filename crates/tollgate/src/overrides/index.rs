@@ -34,11 +34,11 @@ pub struct Overrides {
 pub(crate) enum ResolvedOverride {
     /// The given limit replaces the policy's limit.
     Limit(Arc<Limit>),
-    /// The limit does not apply.
+    /// The limit does not apply to the subject.
     Unlimited,
     /// Every request is refused until the given time.
     Blocked(Timestamp),
-    /// The limit counts and does not refuse.
+    /// The limit counts the request and does not refuse it.
     Counted,
 }
 

@@ -46,10 +46,10 @@ pub struct ChangeResult {
 /// Where overrides are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OverrideStorage {
-    /// In this process. The overrides are lost when the process ends, and other nodes do not
-    /// receive them.
+    /// The overrides are stored in this process. They are lost when the process ends, and other
+    /// nodes do not receive them.
     InProcess,
-    /// In the store, where every node reads them.
+    /// The overrides are stored in a store that the nodes share, where every node reads them.
     InStore {
         /// The reason why the last read failed, if it failed. The overrides of the last successful
         /// read stay in force.

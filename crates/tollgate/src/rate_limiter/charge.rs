@@ -82,8 +82,8 @@ impl<S> RateLimiter<S> {
         Subject::new([(KEY_DIMENSION, Value::Clear(key))], &self.hash_key)
     }
 
-    /// Returns the charges of a store call: for each limit, the operation that `operation` returns
-    /// for its index.
+    /// Returns the charges of a store call, one for each limit. `operation` receives the index of a
+    /// limit and returns the operation on this limit.
     pub(super) fn charges<'c>(
         &'c self,
         subject: &'c Subject,

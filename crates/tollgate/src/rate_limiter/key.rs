@@ -32,7 +32,7 @@ use smallvec::SmallVec;
 /// assert!(limiter.try_check(&("acme", 7)).is_admitted());
 /// ```
 pub trait Key {
-    /// Calls `read` with the bytes of the key.
+    /// Calls `read` with the bytes of the key, and returns the result of `read`.
     fn with_bytes<R>(&self, read: impl FnOnce(&[u8]) -> R) -> R;
 }
 

@@ -28,7 +28,7 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Matches every request.
+    /// Creates a rule that matches every request.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -39,8 +39,9 @@ impl Rule {
         Self::default()
     }
 
-    /// Matches paths by a pattern. In a pattern, `*` is any segment, `{name}` a segment with a name,
-    /// and `**` at the end all following segments. Further calls add patterns.
+    /// Creates a rule for the paths that match `pattern`. In a pattern, `*` is any segment,
+    /// `{name}` a segment with a name, and `**` at the end all following segments. Add further
+    /// patterns with [`or_path`](Self::or_path).
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -63,7 +64,8 @@ impl Rule {
         self
     }
 
-    /// Matches only requests with this method. Further calls add methods.
+    /// Restricts the rule to requests with this method. After several calls, the rule matches
+    /// requests with any of the methods.
     ///
     /// ```
     /// # use tollgate::Rule;
@@ -75,8 +77,8 @@ impl Rule {
         self
     }
 
-    /// Matches only requests to this host. `*.example.com` matches every name below `example.com`.
-    /// Further calls add hosts.
+    /// Restricts the rule to requests to this host. `*.example.com` matches every name below
+    /// `example.com`. After several calls, the rule matches requests to any of the hosts.
     ///
     /// ```
     /// # use tollgate::Rule;

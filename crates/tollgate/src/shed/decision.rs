@@ -21,9 +21,9 @@ pub struct ShedDecision {
 /// The kind of load that was too high.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShedCause {
-    /// Requests in flight across the fleet.
+    /// The number of requests in flight on all nodes of the fleet.
     Fleet,
-    /// Requests in flight on this node.
+    /// The number of requests in flight on this node.
     InFlight,
     /// The time that requests wait on this node before the service begins to serve them.
     QueueDelay,

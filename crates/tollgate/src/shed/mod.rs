@@ -6,7 +6,8 @@
 //! common mode can weaken both:
 //!
 //! - the **fleet** sheds requests that are not critical when they would use the slots that are
-//!   reserved for critical requests: two concurrency limits in the store, which all nodes share;
+//!   reserved for critical requests. The slots are permits of two concurrency limits in the store,
+//!   which all nodes share;
 //! - each **worker**, the shedder of one node, sheds by the load of its node, the lowest
 //!   [`Priority`] first: requests in flight compared with a bound, which can be
 //!   [adaptive](Adaptive), the time that requests queue, and the delay of tasks. A [`ShedLevel`],

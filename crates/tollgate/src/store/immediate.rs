@@ -26,8 +26,8 @@ pub trait ImmediateStore: Store {
         readings: &mut Vec<Reading>,
     ) -> Result<DecisionSource, StoreError>;
 
-    /// Charges all of `planned` under `id`, or nothing, as [`apply_into`](Self::apply_into) does
-    /// for their charges.
+    /// Makes all of the charges `planned` under the charge id `id`, or none. Otherwise like
+    /// [`apply_into`](Self::apply_into).
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -44,7 +44,7 @@ pub trait ImmediateStore: Store {
     }
 }
 
-/// Returns the charge of `planned` under `id`.
+/// Converts `planned` to a charge of a store call, with the charge id `id`.
 pub(super) fn charge_of(planned: &PlannedCharge, id: ChargeId) -> Charge<'_> {
     let PlannedCharge { limit, subject, cost, .. } = planned;
     Charge { limit, subject, operation: Operation::Charge { cost: *cost, id } }

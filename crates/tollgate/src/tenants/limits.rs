@@ -9,13 +9,14 @@ use tollgate_core::Limit;
 /// cache is created again when a decision needs it.
 pub(super) const CACHED_LIMITS: usize = 4_096;
 
-/// A limit of the policy, and the limit that was created from the policy's limit for a tenant's
-/// quota and burst.
+/// An entry of the cache: a limit of the policy, the quota and the burst of a tenant, and the limit
+/// that was created from them.
 #[derive(Debug)]
 struct Entry {
     base: Arc<Limit>,
     numbers: (u64, Option<u64>),
-    /// `None` if the limit cannot count the quota.
+    /// The limit with the tenant's quota and burst, or `None` if the policy's limit cannot count
+    /// this quota.
     cached: Option<Arc<Limit>>,
 }
 

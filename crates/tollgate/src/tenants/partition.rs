@@ -40,7 +40,8 @@ pub struct TenantPartition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PartitionError {
-    /// Another version of this program, or another program, wrote the bytes.
+    /// The bytes are not a partition in the format of this version. Another version of this
+    /// program, or another program, may have written the bytes.
     Garbled,
     /// The partition would have more than [`MAX_PARTITION_BYTES`].
     Full,
@@ -192,7 +193,8 @@ impl TenantPartition {
         self.views().map(|row| self.tenant(&row))
     }
 
-    /// Returns the tenants whose name starts with `prefix` and is greater than `after`.
+    /// Returns the tenants with a name that starts with `prefix` and follows `after` in the order
+    /// of names. If `after` is `None`, the list begins with the first name.
     pub fn listed<'p>(
         &'p self,
         prefix: &'p str,

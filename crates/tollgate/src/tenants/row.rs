@@ -38,7 +38,8 @@ pub struct TenantQuota {
     pub limit: Box<str>,
     /// The tenant's quota: units per window.
     pub quota: u64,
-    /// The burst of a token bucket.
+    /// The burst of a token bucket. If the value is `None`, the burst follows from the limit and
+    /// the quota: see [`Limit::with_quota`](tollgate_core::Limit::with_quota).
     pub burst: Option<u64>,
 }
 

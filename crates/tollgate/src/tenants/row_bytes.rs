@@ -67,7 +67,7 @@ pub(super) fn write_row(bytes: &mut Vec<u8>, row: &Tenant, mut word: impl FnMut(
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowView<'b> {
     pub(super) name: &'b [u8],
-    /// The index of the plan's name.
+    /// The index of the plan's name in the partition's list of names, if the tenant has a plan.
     pub(super) plan: Option<usize>,
     quotas: u64,
     rest: &'b [u8],

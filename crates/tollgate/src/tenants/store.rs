@@ -36,10 +36,10 @@ pub struct TenantsChanged {
 /// Where tenants are stored, and whether the last read succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TenantStorage {
-    /// In this process. The tenants are lost when the process ends, and other nodes do not receive
-    /// them.
+    /// The tenants are stored in this process. They are lost when the process ends, and other nodes
+    /// do not receive them.
     InProcess,
-    /// In the store, where every node reads them.
+    /// The tenants are stored in a store that the nodes share, where every node reads them.
     InStore {
         /// Whether this node has read all tenants since it started.
         is_loaded: bool,

@@ -84,8 +84,8 @@ impl InFlight {
         self.resources().metering = Some(metering);
     }
 
-    /// Records for load shedding that the service begins to serve the request. Reads the clock by
-    /// `now` only if the request has a permit on the node.
+    /// Returns the reservation and the meter of the response, or `None` if no cost of the request
+    /// is metered.
     pub(super) fn metering(&mut self) -> Option<&mut Metering> {
         self.0.as_mut()?.metering.as_mut()
     }
@@ -97,16 +97,16 @@ impl InFlight {
         }
     }
 
-    /// Records that the service begins the request. Reads the clock only if the request has a
-    /// permit on the node.
+    /// Records for load shedding that the service begins the request. Calls `now` only if the
+    /// request has a permit on the node.
     pub(super) fn begins(&mut self, now: impl FnOnce() -> Timestamp) {
         if let Some(slot) = self.0.as_mut().and_then(|resources| resources.slot.as_mut()) {
             slot.begins(now());
         }
     }
 
-    /// Records the outcome of the service's response. Reads the clock only if the request has a
-    /// permit on the node.
+    /// Records for load shedding whether the service was overloaded. Calls `now` only if the
+    /// request has a permit on the node.
     pub(super) fn answered(&self, now: impl FnOnce() -> Timestamp, outcome: SampleOutcome) {
         if let Some(slot) = self.0.as_ref().and_then(|resources| resources.slot.as_ref()) {
             slot.answered(now(), outcome);

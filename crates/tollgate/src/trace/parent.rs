@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderValue};
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
 /// The longest `tracestate` that is kept and passed on, in bytes. A longer `tracestate` is dropped,
-/// as the recommendation allows.
+/// as W3C Trace Context allows.
 pub const MAX_TRACE_STATE_BYTES: usize = 512;
 
 pub(super) const TRACEPARENT: &str = "traceparent";
 pub(super) const TRACESTATE: &str = "tracestate";
 
-/// The length of `traceparent` in the supported version.
+/// The length of `traceparent` in the supported version, in bytes.
 const LENGTH: usize = 55;
 
 /// The parent span that the header fields of a request name.
@@ -41,8 +41,8 @@ impl Parent {
 
 /// Parses a `traceparent`. Returns `None` for an invalid `traceparent`, which counts as absent.
 ///
-/// If `traceparent` has a later version, only the fields of the supported version are read, as the
-/// recommendation requires.
+/// If `traceparent` has a later version, only the fields of the supported version are read, as W3C
+/// Trace Context requires.
 fn parse(traceparent: &str, state: TraceState) -> Option<SpanContext> {
     let (known, rest) = traceparent.split_at_checked(LENGTH)?;
     let is_formed = known.bytes().enumerate().all(|(at, byte)| match at {

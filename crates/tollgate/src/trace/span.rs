@@ -137,12 +137,13 @@ impl OpenSpan {
     }
 }
 
-/// A context in which work runs, and the end of the context's span.
+/// The context in which work runs. If the span of the context ends with the work, this value also
+/// ends the span.
 #[derive(Debug)]
 struct SpanWork {
     context: Context,
-    /// The time at which the span began, if the span is recorded and ends with this work. A
-    /// monotonic clock measures the duration of the span.
+    /// The time at which the span began, and a stopwatch for its duration. `None` if the span is
+    /// not recorded, or if it does not end with this work.
     ends: Option<(SystemTime, Stopwatch)>,
 }
 

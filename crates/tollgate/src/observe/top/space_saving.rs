@@ -74,8 +74,9 @@ impl SpaceSaving {
     }
 
     /// Returns the index of an entry with the least weight. The search continues at the entry that
-    /// the last search found. If the stream has many subjects that occur only once, the next entry
-    /// usually has the least weight too, and only one call in [`COUNTERS`] searches all entries.
+    /// the last search found. If many subjects of the stream occur only once, many entries have the
+    /// least weight, and the search soon finds one. Only about one call in [`COUNTERS`] then
+    /// searches all entries.
     fn lightest(&mut self) -> usize {
         let least = self.least;
         let is_lightest = |entry: &WeightedSubject| entry.units == least;

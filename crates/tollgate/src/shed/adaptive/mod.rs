@@ -32,7 +32,8 @@ enum Algorithm {
 /// One response of the service, as an adaptive bound observes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sample {
-    /// The time until the response began, in microseconds.
+    /// The time from the start of the service's work on the request to the start of its response,
+    /// in microseconds.
     pub micros: u64,
     /// The number of requests in flight when the answered request was admitted, including the
     /// answered request.

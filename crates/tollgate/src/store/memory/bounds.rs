@@ -29,10 +29,11 @@ impl Default for Bounds {
     }
 }
 
-/// The minimum number of entries of a shard, and the minimum number of its bytes. A hash spreads
-/// subjects over shards at random, and a small number of subjects is spread unevenly. A small store
-/// therefore has few shards.
+/// The minimum number of entries in the bound of a shard. A hash spreads subjects over shards at
+/// random, and a small number of subjects is spread unevenly. A small store therefore has few
+/// shards.
 const SHARD_ENTRIES: usize = 2_048;
+/// The minimum number of bytes in the bound of a shard, for the same reason as [`SHARD_ENTRIES`].
 const SHARD_BYTES: usize = 64 * 1024;
 
 /// The number of shards above which more shards do not reduce the time to wait for locks. The locks
@@ -40,9 +41,10 @@ const SHARD_BYTES: usize = 64 * 1024;
 /// thousand keys takes a fifth longer.
 const ENOUGH_SHARDS: usize = 256;
 
-/// The most entries of a shard, while the store has fewer than [`MAX_SHARDS`] shards. This bound
-/// exists because a shard is locked while its table grows.
+/// The most entries in the bound of a shard, unless the store already has [`MAX_SHARDS`] shards.
+/// This maximum exists because a shard is locked while its table grows.
 const MAX_SHARD_ENTRIES: usize = 32_768;
+/// The most shards of a store.
 const MAX_SHARDS: usize = 4_096;
 
 /// The minimum number of overflow counters of each limit, in all shards together, if the store has
@@ -53,10 +55,11 @@ pub const OVERFLOW_COUNTERS: usize = 512;
 /// subject of any further limit is refused if the store has no room for the subject's entry.
 pub const MAX_LIMITS: usize = 255;
 
-/// The divisors of `max_bytes`. The fraction 1/`POOL_OF` is for states larger than 4 KiB and for
-/// the states of overflow counters. The fraction 1/`COUNTERS_OF` is for the overflow counters
-/// themselves. The rest is for entries.
+/// The fraction 1/`POOL_OF` of `max_bytes` is for states larger than 4 KiB and for the states of
+/// overflow counters.
 const POOL_OF: usize = 4;
+/// The fraction 1/`COUNTERS_OF` of `max_bytes` is for the overflow counters themselves. The bytes
+/// that remain after both fractions are for entries.
 const COUNTERS_OF: usize = 8;
 
 /// The minimum number of limits with overflow counters. To reach this number in a store with few

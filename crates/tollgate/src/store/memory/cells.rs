@@ -126,7 +126,8 @@ impl Cells {
         Some(cell)
     }
 
-    /// Puts a state back at `index`, and frees the memory that the state no longer needs.
+    /// Puts a state back at `index`, and frees the memory that the state no longer needs. `bucket`
+    /// is the bucket of the state's limit in the pool.
     pub(super) fn put_back(&mut self, bucket: u8, index: usize, mut cell: Cell) {
         trim(&mut cell);
         self.charge(bucket, heap_of(&cell));
@@ -135,8 +136,8 @@ impl Cells {
         }
     }
 
-    /// Removes the state at `index`. If another state moves to `index`, returns the owner of that
-    /// state.
+    /// Removes the state at `index`, whose limit has the bucket `bucket` in the pool. If another
+    /// state moves to `index`, returns the owner of that state.
     pub(super) fn remove(&mut self, bucket: u8, index: usize) -> Option<Fingerprint> {
         if index >= self.cells.len() {
             return None;
@@ -149,8 +150,8 @@ impl Cells {
         self.cells.get(index).map(|(owner, _)| *owner)
     }
 
-    /// Counts the `bytes` that a state has allocated: in the pool if they are more than [`LARGE`],
-    /// and otherwise in the bytes of the shard.
+    /// Adds the `bytes` that a state has allocated to the bytes in use: of the pool, under
+    /// `bucket`, if they are more than [`LARGE`], and otherwise of the shard.
     fn charge(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled += bytes;
@@ -160,7 +161,7 @@ impl Cells {
         }
     }
 
-    /// Stops counting the `bytes` that [`Self::charge`] counted, because a state has freed them.
+    /// Subtracts the `bytes` that [`Self::charge`] added, because a state has freed them.
     fn release(&mut self, bucket: u8, bytes: usize) {
         if bytes > LARGE {
             self.pooled -= bytes;

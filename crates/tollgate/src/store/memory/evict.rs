@@ -15,13 +15,14 @@ use super::table::Table;
 
 type Slots = Table<Packed>;
 
-/// One eviction drops 1/`EVICTED_OF` of a limit's entries. The cost of the search for these entries
-/// is spread over as many later charges.
+/// One eviction drops 1/`EVICTED_OF` of a limit's entries. The search for these entries is
+/// expensive, and its cost is spread over the later charges that use the freed room.
 const EVICTED_OF: usize = 16;
 
-/// The number of calls between two runs of the sweep, and the number of slots that one run checks.
-/// The slots of a run are adjacent, because the processor loads adjacent memory together.
+/// The number of calls between two runs of the sweep.
 const SWEEP_EVERY: u32 = 32;
+/// The number of slots that one run of the sweep checks. The slots of a run are adjacent, because
+/// the processor loads adjacent memory together.
 const SWEEP_SLOTS: usize = 16;
 
 /// A table is made smaller if fewer than 1/`SPARSE_OF` of its slots have an entry.
@@ -202,8 +203,8 @@ impl Shard {
         Ceiling { used, until: packed.expires_at() }
     }
 
-    /// Returns the most slots that the table can have. The states outside the table use the other
-    /// bytes.
+    /// Returns the most slots that the table can have. The table cannot use the bytes that the
+    /// states outside the table use.
     fn largest_table(&self) -> usize {
         self.bounds.max_bytes.saturating_sub(self.cells.bytes()) / Slots::bytes(1)
     }

@@ -63,7 +63,7 @@ impl Fingerprint {
     }
 }
 
-/// The name under which a subject contains a plain key. The subject has no other name.
+/// The name of the only pair in the subject of a plain key. The value of the pair is the key.
 pub(crate) const KEY_DIMENSION: &str = "key";
 
 /// Creates the fingerprints of one store, with keys that never leave the store.

@@ -13,7 +13,7 @@ use super::target::{CallOutcome, Target, counts};
 #[derive(Clone, Copy)]
 pub(super) struct InPlace {
     pub(super) reading: Reading,
-    /// The entry after the charge. A refused charge can change the entry too.
+    /// The entry after the charge. Even a refused charge can change the entry.
     pub(super) after: Packed,
 }
 
@@ -96,8 +96,9 @@ pub(super) fn charged(
     Some(InPlace { reading, after })
 }
 
-/// Returns the [`retention`] of a state that fits in its entry. If the operation costs one unit,
-/// the state is not converted to a `Cell`.
+/// Returns the [`retention`] of `state`, which fits in its entry, after a charge of `cost` on
+/// `limit`. If the cost is one unit, `fits_again` alone determines the retention, and the state is
+/// not converted to a `Cell`.
 #[inline]
 fn plain_retention(
     state: Plain,

@@ -28,7 +28,8 @@ pub(super) struct Ceiling {
 }
 
 impl Ceiling {
-    /// Raises this ceiling to an upper bound of the usage in both ceilings, `self` and `other`.
+    /// Raises this ceiling to an upper bound of the usage in both ceilings, `self` and `other`. If
+    /// the usage in this ceiling has expired at `now`, `other` replaces it.
     pub(super) fn raise(&mut self, other: Self, now: Timestamp) {
         if self.until <= now {
             *self = other;

@@ -58,7 +58,8 @@ const PROTECTED: u64 = 1 << 60;
 /// The number of bits of `head` between the 53-bit number and [`PROTECTED`]. These bits contain the
 /// low bits of an encoded [`lifetime`].
 const SPARE_BITS: u32 = 7;
-/// The number of bits of `tail` that contain the other bits of an encoded lifetime.
+/// The number of bits of `tail` that contain the high bits of the encoded lifetime. The low bits
+/// are in `head`.
 const LATE_BITS: u32 = lifetime::BITS - SPARE_BITS;
 /// The index of the lowest bit of the share's number in `tail`. The bits below contain the 53-bit
 /// number and a part of the encoded lifetime.
@@ -107,13 +108,13 @@ impl Packed {
         Self::of(REFUNDED, 0, expires_at.as_millis(), Retention::Pinned)
     }
 
-    /// Returns the same entry, counted in the share with the number `share`.
+    /// Returns this entry, changed to count in the share with the number `share`.
     #[inline]
     pub(super) const fn in_share(self, share: u8) -> Self {
         Self { tail: self.tail & !SHARE | (share as u64) << SHARE_SHIFT, ..self }
     }
 
-    /// Returns the same entry, counted in the share of `other`.
+    /// Returns this entry, changed to count in the share in which `other` counts.
     #[inline]
     pub(super) const fn in_share_of(self, other: Self) -> Self {
         Self { tail: self.tail & !SHARE | other.tail & SHARE, ..self }
@@ -164,20 +165,20 @@ impl Packed {
         }
     }
 
-    /// Returns the same entry, marked as the entry of a subject that has used up its limit.
+    /// Returns this entry, marked as the entry of a subject that has used up its limit.
     #[inline]
     pub(super) fn protected(self) -> Self {
         Self { head: self.head | PROTECTED, ..self }
     }
 
-    /// Returns the same entry after its large state has moved to `index`. Valid only for an entry
+    /// Returns this entry with `index` as the new index of its large state. Valid only for an entry
     /// with a large state, because other entries have no index.
     pub(super) fn moved_to(self, index: usize) -> Self {
         Self::large(index, self.expires_at(), self.retention()).in_share_of(self)
     }
 
-    /// Returns the time from the time in `tail` to the expiry of the entry. This time is zero
-    /// unless the entry is a token bucket.
+    /// Returns the time from the time that `tail` contains to the expiry of the entry. For every
+    /// entry except a token bucket, the result is zero.
     fn lifetime(self) -> Millis {
         let low = (self.head.get() >> NUMBER_BITS) & ((1 << SPARE_BITS) - 1);
         lifetime::decode(low | (self.tail & !SHARE) >> NUMBER_BITS << SPARE_BITS)

@@ -16,8 +16,8 @@ const BUCKETS: usize = 64;
 /// The budget of bytes for all large states and for the states of all overflow counters.
 ///
 /// A limit may take at most as many bytes as remain free ("dynamic thresholds", Choudhury and
-/// Hahne, 1998). A limit that uses the pool alone can take half of the pool, which leaves a quarter
-/// for a second limit.
+/// Hahne, 1998). A limit that uses the pool alone can therefore take half of the pool. A second
+/// limit can then take half of the rest, a quarter of the pool.
 pub(super) struct Pool {
     bytes: usize,
     used: AtomicUsize,
@@ -58,7 +58,7 @@ impl Pool {
         self.of_limit(bucket).fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Puts `bytes` that the limits in `bucket` used back into the pool.
+    /// Subtracts `bytes` from the bytes in use, in total and by the limits in `bucket`.
     pub(super) fn release(&self, bucket: u8, bytes: usize) {
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.of_limit(bucket).fetch_sub(bytes, Ordering::Relaxed);

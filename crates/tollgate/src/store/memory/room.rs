@@ -21,7 +21,8 @@ pub(super) struct Room {
     pub(super) pool: usize,
     /// The number of entries that the call pins. A pinned entry is never dropped to make room.
     pub(super) pinned: usize,
-    /// Whether the entry that needs this room is pinned after the call.
+    /// Whether the entry that needs this room is pinned after the call, so it is never dropped to
+    /// make room.
     pub(super) pins: bool,
 }
 

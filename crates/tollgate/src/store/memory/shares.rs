@@ -264,7 +264,8 @@ impl Shares {
         counters.get(key.part(counters.len()))
     }
 
-    /// Returns the same counter as [`counter`](Self::counter), as a mutable reference.
+    /// Returns the overflow counter of the subject at `key` like [`counter`](Self::counter), as a
+    /// mutable reference.
     pub(super) fn counter_mut(&mut self, digest: u128, key: Fingerprint) -> Option<&mut Counter> {
         if self.counting == 0 {
             return None;

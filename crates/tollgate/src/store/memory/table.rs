@@ -32,8 +32,8 @@ impl<V: Copy> Slot<V> {
         Fingerprint { place: self.place, rest: self.rest }
     }
 
-    /// Returns whether the slot has no entry. Takes the slot by value, because a reference to its
-    /// value would not be aligned.
+    /// Returns whether the slot has no entry. The function takes a copy of the slot, because a
+    /// reference to the value of a slot would not be aligned.
     #[inline]
     const fn is_empty(self) -> bool {
         let value = self.value;

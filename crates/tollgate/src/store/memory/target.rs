@@ -51,11 +51,14 @@ impl CallOutcome {
 /// Where one charge of a call is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Destination {
-    /// In the subject's own entry, which exists or for which room was reserved.
+    /// The charge is counted in the subject's own entry, which exists or for which room was
+    /// reserved.
     Entry,
-    /// In an overflow counter of the limit, which the subject shares with other subjects.
+    /// The charge is counted in an overflow counter of the limit, which the subject shares with
+    /// other subjects.
     Overflow,
-    /// Nowhere, because there is no room. A charge is refused, and a refund is not made.
+    /// The charge is counted nowhere, because there is no room. The store refuses a charge and does
+    /// not make a refund.
     None,
 }
 
@@ -71,9 +74,9 @@ pub(super) fn counts(limit: &Limit, cost: Cost, outcome: CallOutcome) -> bool {
     cost != Cost::PEEK && is_counted
 }
 
-/// Returns the time until which the store remembers a refund of the charge at `position`. `position` may
-/// come from a receipt that a client presents, so this time is at most the time until which a
-/// charge that is made now could be refunded.
+/// Returns the time until which the store remembers a refund of the charge at `position`. A client
+/// can present a receipt with any `position`, so this time is at most the time until which a charge
+/// that is made now could be refunded.
 pub(super) fn remembered_until(
     limit: &Limit,
     position: ChargePosition,

@@ -24,18 +24,18 @@ struct KeyedCharge<'a> {
     key: Fingerprint,
 }
 
-/// The changes that the charges of a call make. They are applied after all charges have been found
-/// to fit.
+/// The changes that the charges of a call make. The store applies the changes only after all
+/// charges of the call were found to fit.
 #[derive(Default)]
 struct Changes<'a> {
     /// For each charge in order, the slot of an entry and the entry after the charge.
     entries: SmallVec<[(usize, Packed); INLINE]>,
-    /// A subject's first permit, which needs a new entry: the index of its charge, the charge and
-    /// the room for the entry.
+    /// The first permit of a subject, which needs a new entry: the index of the charge in the call,
+    /// the charge, and the room for the entry.
     first_permit: Option<(usize, KeyedCharge<'a>, PermitRoom)>,
 }
 
-/// The room for a subject's first permit: the share of its limit, and the bytes of its state.
+/// The room for the first permit of a subject: the share of the limit, and the bytes of the state.
 #[derive(Clone, Copy)]
 struct PermitRoom {
     share: u8,
@@ -84,8 +84,9 @@ impl Shard {
         self.charge_all(now, charges, readings)
     }
 
-    /// Makes the charges of [`charge_together`](Self::charge_together). `None` stands for another
-    /// operation.
+    /// Makes the charges of [`charge_together`](Self::charge_together). An element of `charges` is
+    /// `None` if the operation is not a charge. Such a call is not decided here: the result is
+    /// false, and nothing changes.
     #[inline(always)]
     fn charge_all<'a>(
         &mut self,
@@ -122,8 +123,10 @@ impl Shard {
         true
     }
 
-    /// Adds the change of the charge with this index to `changes`, and returns its reading. For a
-    /// first permit, the reading is a placeholder.
+    /// Adds the change that `charge` makes to `changes`, and returns the reading of the charge.
+    /// `index` is the index of the charge in the call. For a first permit, the reading is a
+    /// placeholder. Returns `None` if this module cannot make the charge or the charge does not
+    /// fit.
     #[inline(always)]
     fn plan_change<'a>(
         &self,

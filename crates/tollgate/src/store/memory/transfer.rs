@@ -67,9 +67,9 @@ impl Shard {
     ///
     /// # Errors
     /// [`StoreError::Full`] if no entry has room for the joined state, and an overflow counter
-    /// cannot replace the entry. The second condition is met if the state has permits or
-    /// reservations, if the subject has an entry already, or if the limit has no overflow counters.
-    /// An error means that nothing was changed.
+    /// cannot replace the entry. An overflow counter cannot replace the entry if the state has
+    /// permits or reservations, if the subject has an entry already, or if the limit has no
+    /// overflow counters. An error means that nothing was changed.
     fn join(&mut self, now: Timestamp, target: &Target<'_>, cell: Cell) -> Result<(), StoreError> {
         let limit = target.charge.limit;
         let digest = limit.state_digest();

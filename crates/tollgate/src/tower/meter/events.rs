@@ -24,15 +24,17 @@ pub(super) enum Piece<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// At the start of the stream, where a byte order mark is ignored. The number is how many bytes
-    /// of [`MARK`] have arrived.
+    /// The parser is at the start of the stream, where it ignores a byte order mark. The number is
+    /// how many bytes of [`MARK`] have arrived.
     Mark(usize),
-    /// In the name of a field. The number is how many bytes of [`DATA`] have arrived.
+    /// The parser is in the name of a field. The name starts with the given number of bytes of
+    /// [`DATA`], which are all bytes of the name that have arrived.
     Name(usize),
-    /// Directly after the colon, where one space is ignored.
+    /// The parser is directly after the colon that follows the name `data`, where it ignores one
+    /// space.
     Colon,
     Value,
-    /// In a line that contains no data, which is skipped.
+    /// The parser is in a line that contains no data, and skips the rest of the line.
     Other,
 }
 

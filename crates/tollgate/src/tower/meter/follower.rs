@@ -34,9 +34,9 @@ enum State {
     Value,
     Name,
     Colon,
-    /// After a value.
+    /// The parser is after a value that is not in a skipped container.
     After,
-    /// Between the values of a container outside of the pointer's path.
+    /// The parser is in a container outside of the pointer's path, outside of strings.
     Skipped,
     String(Role),
     Literal(Role),
@@ -120,7 +120,7 @@ impl Follower {
         };
     }
 
-    /// Parses the first byte of a value.
+    /// Parses the first byte of a value, and returns the state of the parser after this byte.
     fn value(&mut self, byte: u8, steps: &[Box<str>]) -> State {
         let is_wanted = self.is_on_path && self.path.len() == steps.len();
         let role = if is_wanted { Role::Wanted } else { Role::Skipped };
