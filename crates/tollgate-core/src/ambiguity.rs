@@ -22,7 +22,7 @@ pub enum Ambiguity {
     Malformed,
     /// The body that contains the subject is compressed, or its content type is not JSON.
     BodyType,
-    /// The body that contains the subject is longer than the listener reads.
+    /// The body that contains the subject is longer than the longest body that the listener reads.
     BodyTooLarge,
     /// The body that contains the subject did not arrive in time.
     BodyLate,

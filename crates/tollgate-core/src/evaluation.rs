@@ -152,7 +152,7 @@ fn derived(limit: &Limit, reading: &Reading) -> (Timestamp, u64, u64) {
 pub struct Evaluation {
     /// The time of the decision.
     pub now: Timestamp,
-    /// The status of every limit of the charge, in the order of the charges.
+    /// One status for each limit of the charge, in the order in which the limits were charged.
     pub statuses: Vec<LimitStatus>,
 }
 

@@ -49,13 +49,14 @@ const CLEAR: u8 = 1;
 const LONG: u8 = 2;
 const SECRET: u8 = 3;
 
-/// The name of the only pair of a subject, encoded once for many subjects.
+/// The name of the dimension of subjects that have a single dimension. The name is encoded once for
+/// all of these subjects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SubjectName(Short);
 
 impl SubjectName {
     /// Encodes `name`. Returns `None` if a subject with this name and a hashed value is too long to
-    /// be stored in place.
+    /// be stored without an allocation.
     pub(crate) fn new(name: &str) -> Option<Self> {
         let longest = sized(name.len()) + 1 + sized(HASH);
         if longest > IN_PLACE {
@@ -67,7 +68,8 @@ impl SubjectName {
     }
 
     /// Returns the subject whose only pair is this name and `value`, as [`Subject::new`] does.
-    /// Returns `None` if its encoding is too long to be stored in place.
+    /// Returns `None` if the encoding of the subject is too long to be stored without an
+    /// allocation.
     #[inline]
     pub(crate) fn subject(&self, value: Value<'_>, key: &dyn KeyedHash) -> Option<Subject> {
         let mut encoded = self.0;
@@ -310,8 +312,9 @@ const fn sized(length: usize) -> usize {
     bits.div_ceil(7) as usize + length
 }
 
-/// Appends the length of `bytes`, then `bytes`. Each byte of the length contains seven bits, and
-/// the high bit is set in all except the last.
+/// Appends the length of `bytes`, then `bytes`. The length is divided into groups of seven bits,
+/// the lowest first, and each group becomes one byte. The high bit is set in all bytes of the
+/// length except the last.
 fn push_sized(out: &mut impl Sink, bytes: &[u8]) {
     let mut length = bytes.len();
     while length >= 0x80 {

@@ -28,22 +28,23 @@ use crate::time::{DEFAULT_SKEW_MAX, Millis};
 /// The algorithm that a limit counts with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
-    /// Counts from zero in every window.
+    /// A fixed window: counts from zero in every window.
     FixedWindow(FixedWindow),
-    /// Counts the charges in the blocks of the last window.
+    /// A sliding window: counts the charges in the blocks of the last window.
     SlidingWindow(SlidingWindow),
-    /// Estimates a sliding window from two calendar buckets.
+    /// An estimate of a sliding window from the counts of two neighbouring periods.
     TwoBucket(TwoBucket),
-    /// Stores the exact time of every admitted charge.
+    /// A sliding log: stores the exact time of every counted charge.
     SlidingLog(SlidingLog),
-    /// Refills at a constant rate, up to a burst.
+    /// A token bucket: refills at a constant rate, up to a burst.
     TokenBucket(TokenBucket),
-    /// Counts requests in flight.
+    /// A concurrency limit: counts requests in flight.
     Concurrency(Concurrency),
 }
 
 impl Algorithm {
     /// Returns the largest size in bytes of one subject's list of blocks, entries or permits.
+    /// Returns 0 for an algorithm whose state contains no list.
     #[must_use]
     pub const fn largest_state(&self) -> u64 {
         match self {
@@ -60,10 +61,10 @@ impl Algorithm {
 /// Whether response headers report a limit to clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Visibility {
-    /// Reported in headers and by the status endpoint.
+    /// The limit is reported in headers and by the status endpoint.
     #[default]
     Visible,
-    /// Enforced but not reported in headers. A refusal still names the limit.
+    /// The limit is enforced but not reported in headers. A refusal still names the limit.
     Hidden,
 }
 
@@ -83,7 +84,7 @@ pub enum Unit {
     /// Requests, or points that represent requests.
     #[default]
     Requests,
-    /// Bytes of content.
+    /// Bytes of message content: the unit `content-bytes` of the IETF draft on rate limits.
     ContentBytes,
     /// Requests in flight.
     ConcurrentRequests,

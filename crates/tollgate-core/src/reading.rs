@@ -62,7 +62,7 @@ pub struct Reading {
     pub added: u64,
     /// The units of all unsettled reservations, whichever window they belong to.
     pub reserved: u64,
-    /// The stored state that the operation found.
+    /// Whether the operation found stored state, and whether it could use that state.
     pub found: StoredState,
 }
 

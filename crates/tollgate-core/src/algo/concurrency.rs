@@ -75,8 +75,9 @@ impl Concurrency {
         self.permit_ttl
     }
 
-    /// Grants the first permit of a subject. `cost` fits and is not a peek. The new state uses the
-    /// memory of `permits`, which is empty.
+    /// Grants the first permit of a subject, and returns the reading and the new state. The caller
+    /// has checked that `cost` fits and is not a peek. The new state uses the memory of `permits`,
+    /// which is empty.
     pub(crate) fn first_permit(
         &self,
         mut permits: Vec<Permit>,
@@ -138,7 +139,7 @@ impl Concurrency {
         permit.expires_at > at.now.after(self.permit_ttl).after(at.skew_max)
     }
 
-    /// Removes permits that are not valid.
+    /// Removes the permits that have expired, and those that are from too far in the future.
     fn prune(&self, state: &mut State, at: StepTime) {
         state.permits.retain(|permit| self.is_held(permit, at));
     }

@@ -38,7 +38,7 @@ pub struct FixedWindow {
 /// The stored state: one open window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// Units admitted in the window.
+    /// The used units of the window.
     pub used: u64,
     /// The end of the window, exclusive.
     pub resets_at: Timestamp,

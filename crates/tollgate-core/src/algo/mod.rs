@@ -64,9 +64,9 @@ pub(crate) trait CellStep {
         at: StepTime,
     ) -> Self::State;
 
-    /// Returns the reading after [`charge`](CellStep::charge) counted `cost`. `before` is the reading
-    /// from before the charge, and `state` is the state after the charge. The returned reading
-    /// equals that of [`read`](CellStep::read) for the same `state`.
+    /// Returns the reading after [`charge`](CellStep::charge) counted `cost`. `before` is the
+    /// reading from before the charge, and `state` is the state after the charge. The returned
+    /// reading equals that of [`read`](CellStep::read) for the same `state`.
     #[inline(always)]
     fn read_after(
         &self,
@@ -78,8 +78,9 @@ pub(crate) trait CellStep {
         self.read(Some(state), cost, at)
     }
 
-    /// Refunds `cost` to the window or block at `position`, or to the charge `id`. Returns the
-    /// number of refunded units, which can be smaller than `cost`.
+    /// Returns up to `cost` units to the window, block or bucket at `position`. A concurrency limit
+    /// ignores `cost` and `position`: it removes the permit of the charge `id`, with all of its
+    /// units. Returns the number of refunded units.
     fn refund(
         &self,
         state: &mut Self::State,
@@ -118,8 +119,8 @@ pub(crate) trait PlainStep: CellStep<State: Copy> {
     ) -> Result<(Self::State, Reading), Reading>;
 }
 
-/// Merges two lists into one list that is sorted by key. The function `position` returns the key of an
-/// entry, and both lists must be sorted by it. Two entries with the same key become one entry,
+/// Merges two lists into one list that is sorted by key. The function `position` returns the key of
+/// an entry, and both lists must be sorted by it. Two entries with the same key become one entry,
 /// which the function `join` returns.
 pub(crate) fn merge_series<T: Copy, P: Ord>(
     one: &[T],
@@ -150,7 +151,8 @@ pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
 /// Returns whether `needed` units fit into `quota` in addition to the `used` units. If they do not
 /// fit now, returns the time at which enough of the used units will have expired.
 ///
-/// `leaving` yields the units that will expire with their expiry times, the earliest first.
+/// Each element of `leaving` is a number of used units and the time at which these units expire.
+/// The elements are sorted by time, the earliest first.
 pub(crate) fn admission_after_expiry(
     quota: u64,
     mut used: u64,

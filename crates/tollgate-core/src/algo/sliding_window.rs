@@ -32,7 +32,7 @@ pub struct SlidingWindow {
 pub struct Block {
     /// The number of the block: the block's start divided by the precision.
     pub number: u64,
-    /// Units admitted in the block. Only the newest block can have zero units. An empty newest
+    /// The used units of the block. Only the newest block can have zero units. An empty newest
     /// block is kept, because later decisions must not use a time before that block.
     pub used: u64,
 }

@@ -1,4 +1,5 @@
-//! The first permit of a subject. Most requests of a concurrency limit take it.
+//! The first permit of a subject, which is the usual case: most requests on a concurrency limit
+//! find no other request of their subject in flight.
 
 use alloc::vec::Vec;
 

@@ -26,9 +26,11 @@ impl From<Plain> for Cell {
 impl TryFrom<Cell> for Plain {
     type Error = Cell;
 
+    /// Converts the cell of a fixed window or a token bucket without reservations to its two
+    /// numbers.
+    ///
     /// # Errors
-    /// Returns `cell` itself if it is neither a fixed window nor a token bucket without
-    /// reservations.
+    /// Returns `cell` itself if it is the state of another algorithm, or if it has reservations.
     fn try_from(cell: Cell) -> Result<Self, Cell> {
         match cell {
             Cell::FixedWindow(state) => Ok(Self::FixedWindow(state)),

@@ -1,11 +1,12 @@
 //! Decisions on a cell with reservations. Expired reservations are removed before the algorithm
 //! decides.
 //!
-//! A reservation is a charge with an expiry. Its id, position and expiry are stored with the state.
-//! A release is the algorithm's refund to that position. A release moves no window and never
-//! returns more units than were charged. Every reading ignores reservations that expired by `now`.
-//! The next operation that changes the state removes them. A reading does not depend on the time of
-//! this removal.
+//! A reservation is a charge with an expiry. The id, the position and the expiry of the charge are
+//! stored with the state. To release a reservation, this module lets the algorithm refund the
+//! reserved units to the position of the charge. A release moves no window and never returns more
+//! units than were charged. Every reading ignores reservations that expired by the time of the
+//! decision. The next operation that changes the state removes them. A reading does not depend on
+//! the time of this removal.
 
 use alloc::borrow::Cow;
 use alloc::boxed::Box;
@@ -177,9 +178,9 @@ pub(super) fn charge_reserved(
     (Reading { admission, found: before.found, ..after }, Some(cell))
 }
 
-/// Charges `limit` as [`charge_reserved`] does, and adds a reservation of the charged units that expires at
-/// `until`, or earlier if the reservation terms require it. A charge that is not admitted adds no
-/// reservation.
+/// Charges `limit` as [`charge_reserved`] does, and adds a reservation of the charged units that
+/// expires at `until`, or earlier if the reservation terms require it. A charge that is not
+/// admitted adds no reservation.
 pub(super) fn reserve(
     cell: Option<Cell>,
     limit: &Limit,

@@ -1,23 +1,24 @@
-//! The storage of a subject's bytes. A short encoding is stored in place, a longer one in a box.
+//! The storage of a subject's bytes. A short encoding is stored in the value itself, without an
+//! allocation. A longer encoding is stored in a box.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-/// The largest number of bytes that are stored in place. A hashed credential or an IPv4 address
-/// fits, together with the name of its dimension. The bytes and their length take five machine
-/// words.
+/// The largest number of bytes that a subject stores without an allocation. A hashed credential or
+/// an IPv4 address fits, together with the name of its dimension. The bytes and their length take
+/// five machine words.
 pub(super) const IN_PLACE: usize = 38;
 
-/// The encoded bytes of a subject. The length alone decides between the two variants, so equal
-/// encodings are equal variants.
+/// The encoded bytes of a subject. The length of the bytes alone determines the variant, so equal
+/// encodings always have the same variant.
 #[derive(Clone, PartialEq)]
 pub(super) enum Encoding {
     Short(Short),
     Long(Box<[u8]>),
 }
 
-/// An encoding of at most [`IN_PLACE`] bytes, stored in place. The bytes after the encoding are
-/// zero, so a comparison of two encodings compares a fixed number of bytes.
+/// An encoding of at most [`IN_PLACE`] bytes, which needs no allocation. The bytes after the
+/// encoding are zero, so a comparison of two encodings compares a fixed number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Short {
     length: u8,

@@ -11,9 +11,9 @@ pub enum LimitMode {
     /// The store decides each charge separately.
     #[default]
     Exact,
-    /// Nodes decide charges from units that they charged in advance with a quota lease. This mode
-    /// needs a store wrapper that supports quota leases. Without such a wrapper, the store decides
-    /// each charge as with [`Exact`](Self::Exact).
+    /// Nodes take units from the store in advance with a quota lease, and decide charges with these
+    /// units. This mode needs a store wrapper that supports quota leases. Without such a wrapper,
+    /// the store decides each charge as with [`Exact`](Self::Exact).
     Leased,
 }
 

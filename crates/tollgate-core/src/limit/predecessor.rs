@@ -14,8 +14,9 @@ pub(super) struct Predecessor {
 }
 
 impl Predecessor {
-    /// Returns the predecessor for requests with another `quota` and `burst`, such as those of a
-    /// plan. The requests are assumed to have had the same quota before the replacement.
+    /// Returns the predecessor with `quota` and `burst`, for requests with a quota of their own,
+    /// such as that of a plan. These requests are assumed to have had `quota` and `burst` before
+    /// the replacement too.
     pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let limit = Arc::new(self.limit.with_quota(quota, burst)?);
         Ok(Self { limit, until: self.until })
@@ -23,9 +24,9 @@ impl Predecessor {
 }
 
 impl Limit {
-    /// Returns this limit as the successor of `old` from `now` on. With [`OnChange::Scale`], this
-    /// limit takes over the usage of `old`. Returns this limit unchanged if it has another setting,
-    /// or if `old` has another name.
+    /// Returns this limit as the successor of `old` from `now` on. If this limit has the setting
+    /// [`OnChange::Scale`], it takes over the usage of `old`. With any other [`OnChange`], or if
+    /// `old` has another name, returns this limit unchanged.
     #[must_use]
     pub fn with_predecessor(mut self, old: &Self, now: Timestamp) -> Self {
         if self.on_change != OnChange::Scale || self.name != old.name {

@@ -162,9 +162,9 @@ impl fmt::Display for Network {
 impl Forwarding {
     /// Returns the client's address. If the peer is not a trusted proxy, this is the address of the
     /// peer. Otherwise it is the nearest address in the forwarding header that does not belong to a
-    /// trusted proxy. The search ends early at an invalid address and after [`hops`](Self::hops)
-    /// proxies, and the last address before that is returned. Returns `None` if the listener does
-    /// not know the peer's address.
+    /// trusted proxy. If the search reaches an invalid address or has passed [`hops`](Self::hops)
+    /// proxies, the result is the last valid address that the search has read. Returns `None` if
+    /// the listener does not know the peer's address.
     #[must_use]
     pub fn client(&self, attributes: &RequestAttributes<'_>) -> Option<IpAddr> {
         let mut nearest = plain(attributes.peer?);

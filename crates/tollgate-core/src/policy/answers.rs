@@ -46,7 +46,7 @@ pub struct ResponseSettings {
 /// Whether a charge is refunded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RefundPolicy {
-    /// The charge is kept.
+    /// The charge is not refunded, and its units stay used.
     #[default]
     Keep,
     /// The charge is refunded.

@@ -19,7 +19,8 @@ pub(super) fn dotted_decimal(address: Ipv4Addr) -> ([u8; DOTTED_DECIMAL], usize)
     (text, length - 1)
 }
 
-/// The digits of every octet, from the left, and the number of its digits.
+/// For each value of an octet, its decimal digits in ASCII from the left. The last byte is the
+/// number of digits.
 const OCTETS: [[u8; 4]; 256] = {
     let (mut octets, mut octet) = ([[0; 4]; 256], 0);
     while octet < 256 {

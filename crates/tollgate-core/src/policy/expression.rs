@@ -13,11 +13,11 @@ use alloc::vec::Vec;
 pub enum Condition {
     /// A constant: the condition is always met or never met.
     Constant(bool),
-    /// The condition that all of these conditions are met.
+    /// The condition that all conditions in the list are met.
     All(Vec<Self>),
-    /// The condition that at least one of these conditions is met.
+    /// The condition that at least one of the conditions in the list is met.
     Any(Vec<Self>),
-    /// The condition that another condition is not met.
+    /// The condition that the condition in the box is not met.
     Not(Box<Self>),
     /// The condition that both texts have the same bytes.
     Equal(Text, Text),
@@ -27,7 +27,7 @@ pub enum Condition {
     EndsWith(Text, Text),
     /// The condition that the first text contains the second.
     Contains(Text, Text),
-    /// The condition that the first text equals one of the others.
+    /// The condition that the first text equals one of the texts in the list.
     OneOf(Text, Vec<Text>),
     /// The condition that the text has at least the given number of bytes.
     IsAtLeast(Text, u64),

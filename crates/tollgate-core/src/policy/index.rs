@@ -96,7 +96,8 @@ fn code_of(method: &str) -> u64 {
 
 /// An iterator over the indices of the rules that can match.
 pub(super) struct Candidates<'i> {
-    /// The words of the method's row that are not read yet. `by_byte` has those of the path's row.
+    /// The words of the method's row that are not read yet. The field `by_byte` contains the unread
+    /// words of the row for the path's first byte.
     by_method: &'i [u64],
     by_byte: &'i [u64],
     /// The index of the rule that the first unread bit represents.

@@ -23,7 +23,7 @@ pub const MAX_CONDITION_DEPTH: usize = 4;
 pub struct RequestMatch {
     /// Methods in capitals. The comparison with the method of a request ignores case.
     pub methods: Vec<Box<str>>,
-    /// Path patterns.
+    /// Path patterns, of which at least one must match the path of the request.
     pub paths: Vec<PathPattern>,
     /// Hosts, in lower case and without a port. `*.example.com` matches every name below
     /// `example.com`.
@@ -31,11 +31,11 @@ pub struct RequestMatch {
     /// Lists of networks. One of them must contain the client's address. If the address is unknown,
     /// the condition is not met.
     pub networks: Vec<Arc<NetworkList>>,
-    /// Headers that must be present.
+    /// Conditions on headers. All of them must be met.
     pub headers: Vec<ValueMatch>,
-    /// Query parameters that must be present.
+    /// Conditions on query parameters. All of them must be met.
     pub query: Vec<ValueMatch>,
-    /// Cookies that must be present.
+    /// Conditions on cookies. All of them must be met.
     pub cookies: Vec<ValueMatch>,
     /// Dimensions for which the request must have a value, as indices into the policy's dimensions.
     pub has: Vec<usize>,
@@ -63,11 +63,11 @@ pub struct WrittenCondition {
 /// The first condition of a rule that a request does not meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mismatch {
-    /// No path pattern matches.
+    /// None of the path patterns of the rule matches the request.
     Path,
-    /// No method matches.
+    /// The method of the request is none of those that the rule names.
     Method,
-    /// No host matches.
+    /// The host of the request matches none of those that the rule names.
     Host,
     /// The client's address is in none of the networks, or unknown.
     Network,
@@ -82,7 +82,7 @@ pub enum Mismatch {
     Has(usize),
     /// The request has a value for the dimension with this index in the policy's dimensions.
     Lacks(usize),
-    /// The expression is not met.
+    /// The request does not meet the expression in [`RequestMatch::when`].
     When,
     /// None of the conditions in [`RequestMatch::any`] is met.
     Any,
@@ -195,7 +195,7 @@ impl RequestMatch {
         client.is_some_and(contains)
     }
 
-    /// Returns whether the method matches.
+    /// Returns whether the conditions contain `method`, regardless of case, or no method at all.
     pub(super) fn matches_method(&self, method: &str) -> bool {
         self.methods.is_empty() || self.methods.iter().any(|own| own.eq_ignore_ascii_case(method))
     }

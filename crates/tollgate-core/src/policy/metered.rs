@@ -109,8 +109,8 @@ impl Spare {
 }
 
 impl Meter {
-    /// Returns the cost of a response body of `bytes`. Returns `None` if the meter does not count
-    /// bytes.
+    /// Returns the cost of a response body that is `bytes` bytes long. Returns `None` if the meter
+    /// does not count bytes.
     #[must_use]
     pub const fn of_size(&self, bytes: u64) -> Option<Cost> {
         match self {
@@ -131,7 +131,8 @@ impl Meter {
 }
 
 impl MeteredLimit {
-    /// Returns the [estimate](Self::estimate) of every request, or `None` if it depends on the
+    /// Returns the [estimate](Self::estimate) that is the same for every request: a reservation of
+    /// `otherwise` units, but at least 1. Returns `None` if the units to reserve depend on the
     /// request.
     pub(super) fn fixed_estimate(&self, otherwise: Cost) -> Option<Estimate> {
         self.reserve.is_none().then(|| self.estimate_of(otherwise))

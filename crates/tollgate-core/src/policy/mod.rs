@@ -82,9 +82,10 @@ pub enum MatchMode {
 /// A limit, and the dimensions that make up its subjects.
 #[derive(Clone, Debug)]
 pub struct LimitBinding {
-    /// The limit whose subjects are described.
+    /// The limit that has one counter for each subject.
     pub limit: Arc<Limit>,
-    /// Indices into [`Policy::dimensions`]. If the list is empty, all requests share one counter.
+    /// The dimensions of the subjects, as indices into [`Policy::dimensions`]. If the list is
+    /// empty, all requests share one counter.
     pub per: Vec<usize>,
 }
 
@@ -98,9 +99,9 @@ pub struct Policy {
     /// The windows that depend on a value of the request, sorted by the index of their limit.
     pub(crate) windows: Vec<WindowsByValue>,
     pub(crate) rules: Vec<Rule>,
-    /// The index by which the rules for a method and a path are found.
+    /// The index that finds the rules that can match a request with a given method and path.
     index: RuleIndex,
-    /// For each rule, its form for simple requests.
+    /// For each rule, the charges and properties that [`plan_plain`](Self::plan_plain) uses.
     plain_rules: Arc<[PlainRule]>,
     pub(crate) match_mode: MatchMode,
     pub(crate) forwarding: Forwarding,

@@ -35,8 +35,8 @@ pub struct Named<'a> {
 pub struct NamedPlan {
     /// The charges, at most one for each pair of a limit and a subject.
     pub planned: Vec<PlannedCharge>,
-    /// The strictest `on_failure` of the rules that enforce these limits. If no rule enforces a
-    /// limit, the policy's default counts for that limit.
+    /// The strictest fallback (`on_failure`) of all rules that enforce the limits of the charges.
+    /// If no rule enforces one of these limits, the policy's default counts for that limit.
     pub on_failure: OnFailure,
 }
 
@@ -223,7 +223,7 @@ pub enum NameError {
     Empty(Box<str>),
     /// The value of this dimension must be an IP address.
     Address(Box<str>),
-    /// The value of this dimension is not one credential.
+    /// The value of this dimension cannot be interpreted as a single credential.
     Credential(Box<str>),
     /// The value of the dimension in the first field must begin with one of the names in the second
     /// field and a colon.

@@ -160,9 +160,9 @@ impl PathPattern {
         path.segments().nth(index)
     }
 
-    /// Returns whether a literal segment of the pattern contains parameters in the sense of `;`,
-    /// such as `a;b`. If the policy [drops](PathParameters::Drop) such parameters from paths, this
-    /// pattern never matches.
+    /// Returns whether a literal segment of the pattern contains a `;` and therefore path
+    /// parameters, such as `a;b`. If the policy [drops](PathParameters::Drop) path parameters from
+    /// paths, a pattern with path parameters never matches.
     #[must_use]
     pub fn has_path_parameters(&self) -> bool {
         let is_literal = |part: &&str| !part.starts_with('{');

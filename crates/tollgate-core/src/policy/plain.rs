@@ -22,9 +22,10 @@ use crate::key::{KeyedHash, Subject, SubjectName, Value};
 /// The charges of one request. The plan of the next request can reuse their memory.
 #[derive(Clone, Debug, Default)]
 pub struct PlainPlan {
-    /// The charges of the rules that decided last, each with the subjects of its last request.
+    /// The charges of the last rules that decided requests. Each charge has the subject of the last
+    /// request that its rule decided.
     prepared: Vec<PreparedCharges>,
-    /// The index of the charges in `prepared` that are replaced next.
+    /// The index in `prepared` of the charges that the charges of a further rule replace.
     oldest: usize,
     /// The place of the charges of the current request.
     place: Place,
@@ -38,7 +39,7 @@ pub struct PlainPlan {
 enum Place {
     #[default]
     Planned,
-    /// At this index in the list of prepared charges.
+    /// The charges are at this index in the list of prepared charges.
     Prepared(usize),
 }
 
@@ -50,8 +51,8 @@ struct PreparedCharges {
     planned: Vec<PlannedCharge>,
 }
 
-/// The most rules with charges in a [`PlainPlan`]. A policy can have more rules: the charges of a
-/// further rule replace those of another one.
+/// The largest number of rules whose charges a [`PlainPlan`] keeps. When a further rule decides a
+/// request, its charges replace those of the rule that was added first.
 const MAX_PREPARED: usize = 8;
 
 /// What a policy prepares for the simple requests of one rule.
@@ -59,10 +60,11 @@ const MAX_PREPARED: usize = 8;
 pub(super) struct PlainRule {
     /// Whether the rule has only conditions on methods, paths and the presence of dimensions.
     has_few_conditions: bool,
-    /// Whether the rule enforces its limits and charges on arrival.
+    /// Whether the rule enforces its limits, and charges requests on arrival.
     is_enforced_on_arrival: bool,
-    /// The charges. `None` if more than their subjects depends on the request, or if a limit is not
-    /// enforced for all subjects or has a candidate.
+    /// The charges of the rule, without their subjects. `None` if they cannot be prepared: if
+    /// something else in them can depend on the request or the response, if the rule uses a limit
+    /// twice, or if a limit is not enforced for all subjects or has a candidate.
     charges: Option<Arc<[ChargeForm]>>,
 }
 
@@ -78,14 +80,15 @@ struct ChargeForm {
 /// The origin of the subject of a charge.
 #[derive(Clone, Copy, Debug)]
 enum SubjectForm {
-    /// The subject is that of the charge before.
+    /// The subject is that of the rule's previous charge.
     Same,
-    /// The subject has only the dimension with this index and name, with the same value for every
-    /// rule.
+    /// The subject consists of the dimension with this index and this name. The value of the
+    /// dimension does not depend on the rule.
     Value(usize, SubjectName),
-    /// The subject has only the dimension with this name, the client's address.
+    /// The subject consists of the dimension with this name, which is the client's whole address.
     Address(SubjectName),
-    /// Any subject.
+    /// The subject has no dimension, several dimensions, or one dimension with a value that depends
+    /// on the rule. It is made without preparation.
     Other,
 }
 
@@ -106,7 +109,8 @@ impl PlainPlan {
         remove_all(&mut self.planned, &mut self.spare);
     }
 
-    /// Selects the charges of `form`, with any subjects, and returns them.
+    /// Makes the charges of `form` the charges of the current request, and returns them. They still
+    /// have the subjects of an earlier request, or placeholders.
     #[inline]
     fn prepare(&mut self, form: &Arc<[ChargeForm]>) -> &mut [PlannedCharge] {
         // The list keeps its forms alive, so no other form can have the same address.
@@ -116,7 +120,8 @@ impl PlainPlan {
         &mut self.prepared[index].planned
     }
 
-    /// Adds the charges of `form`, or replaces other charges by them. Returns their index.
+    /// Adds the charges of `form` to `prepared`. If `prepared` is full, replaces the oldest charges
+    /// in it. Returns the index of the charges in `prepared`.
     #[cold]
     fn add(&mut self, form: &Arc<[ChargeForm]>) -> usize {
         if self.prepared.len() < MAX_PREPARED {
@@ -225,7 +230,8 @@ fn charges(policy: &Policy, rule: &Rule) -> Option<Arc<[ChargeForm]>> {
     limits.iter().enumerate().map(form).collect()
 }
 
-/// Returns the origin of subjects with the only dimension `dimension`, which has this index.
+/// Returns the origin of a subject that consists of the single dimension `dimension`. `index` is
+/// the index of the dimension in the policy.
 fn of_one(index: usize, dimension: &Dimension) -> SubjectForm {
     match SubjectName::new(&dimension.name) {
         Some(name) if dimension.source.is_of_every_rule() => SubjectForm::Value(index, name),
@@ -245,8 +251,8 @@ struct ReadRequest<'a> {
 }
 
 impl<'a> ReadRequest<'a> {
-    /// Returns the value of the dimension with the index `dimension`, whose source has the same
-    /// value for every rule.
+    /// Returns the value of the dimension with the index `dimension`, and reads it if it was not
+    /// the last value that was read. The value must not depend on the rule.
     #[inline]
     fn value(&mut self, dimension: usize, matched: &Matched<'a>) -> &ReadValue<'a> {
         let Self { policy, attributes, last, .. } = self;

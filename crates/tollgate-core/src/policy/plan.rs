@@ -194,8 +194,8 @@ impl Policy {
         plan
     }
 
-    /// Adds a charge on each limit in `limit_refs` to `planned`. `limit_refs` are limits of `rule`. `spare`
-    /// provides empty lists for the estimates.
+    /// Adds a charge on each limit in `limit_refs` to `planned`. `limit_refs` are limits of `rule`.
+    /// `spare` provides empty lists for the estimates.
     pub(super) fn add_charges(
         &self,
         rule: &Rule,

@@ -80,11 +80,11 @@ pub struct LimitRef {
 /// Whether a rule refuses requests or only counts the requests that it would refuse.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RuleMode {
-    /// Refuses requests.
+    /// The rule refuses requests.
     #[default]
     Enforce,
-    /// Charges requests in a separate store call, evaluates the charges, and never refuses a
-    /// request.
+    /// The rule charges requests in a separate store call, evaluates the charges, and never refuses
+    /// a request.
     Shadow,
 }
 

@@ -63,11 +63,13 @@ pub struct FleetShedding {
 pub struct WorkerShedding {
     /// Whether this shedder refuses requests.
     pub mode: ShedMode,
-    /// The largest number of requests in flight.
+    /// The largest number of requests in flight on the node, or `None` for no bound.
     pub in_flight: Option<InFlightBound>,
-    /// The longest time that requests may wait on the node before they are served.
+    /// The longest time that requests may wait on the node before they are served, or `None` for no
+    /// bound.
     pub queue_delay: Option<Millis>,
-    /// The longest time that a ready task may wait until the node's runtime runs it.
+    /// The longest time that a ready task may wait until the node's runtime runs it, or `None` for
+    /// no bound.
     pub loop_delay: Option<Millis>,
 }
 
@@ -94,8 +96,8 @@ pub struct AdaptiveBound {
 /// The algorithm by which a bound adapts to the responses of the service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AdaptiveAlgorithm {
-    /// Compares current response times with earlier ones. This is the algorithm Gradient2 of
-    /// Netflix's concurrency-limits.
+    /// Lowers the bound while current response times are longer than earlier ones, and otherwise
+    /// raises it slowly. This is the algorithm Gradient2 of Netflix's concurrency-limits.
     Gradient,
     /// Raises the bound by one for each response in time, and lowers it by a tenth for each
     /// response that fails or takes longer than the timeout. This is additive increase and

@@ -210,7 +210,8 @@ impl SubjectSource {
         }
     }
 
-    /// Returns whether the value is the client's address with all bits of an IPv4 address.
+    /// Returns whether the value is the client's address, of which all bits are significant if it
+    /// is an IPv4 address.
     pub(super) const fn is_whole_address(&self) -> bool {
         matches!(self, Self::ClientAddress { ipv4_prefix: 32.., .. })
     }

@@ -22,9 +22,10 @@ pub struct ValueMatch {
 /// A value, or a pattern of values. Both comparisons are case-sensitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValuePattern {
-    /// This value, without surrounding white space.
+    /// The value of the request must be this value. White space around the value is ignored.
     Exact(Box<str>),
-    /// Values that match a pattern, in which `*` matches any number of characters.
+    /// The value of the request must match this pattern, in which `*` matches any number of
+    /// characters.
     Pattern(Pattern),
 }
 

@@ -17,8 +17,8 @@ pub const MAX_WINDOW_VALUES: usize = 31;
 pub struct WindowsByValue {
     limit: usize,
     dimension: usize,
-    /// The windows of each value, sorted by value. [`Policy::with_windows`] adds the limits with
-    /// these windows.
+    /// The windows of each value, sorted by value. [`Policy::with_windows`] adds to them the limits
+    /// that have these windows.
     values: Vec<WindowOfValue>,
 }
 
@@ -27,7 +27,8 @@ pub struct WindowsByValue {
 struct WindowOfValue {
     value: Arc<str>,
     schedule: Schedule,
-    /// The limit with these windows, and its quotas by value with these windows.
+    /// The limit with the windows of this value, and the limit's quotas by value with the same
+    /// windows. `None` until [`Policy::with_windows`] creates them.
     limit: Option<(Arc<Limit>, Option<QuotasByValue>)>,
 }
 

@@ -9,7 +9,7 @@ use crate::key::{KeyedHash, Subject, Value};
 /// The match of a descriptor with a node of the tree that has a rule.
 #[derive(Clone, Debug)]
 pub struct DescriptorMatch<'p> {
-    /// The node's rule.
+    /// The rule of the tree node that the descriptor's last entry matched.
     pub rule: &'p DescriptorRule,
     /// The nodes that the entries matched, one node for each entry. The rule belongs to the last
     /// node.

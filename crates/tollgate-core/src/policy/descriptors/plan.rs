@@ -27,9 +27,9 @@ pub struct Descriptor<'a, V> {
 /// The units that a descriptor charges or refunds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hits {
-    /// Charges these units. A cost of 0 only reads the limit.
+    /// The descriptor charges this number of units. A cost of 0 only reads the limit.
     Charge(Cost),
-    /// Refunds these units.
+    /// The descriptor refunds this number of units to its limit.
     Refund(Cost),
 }
 
@@ -68,7 +68,7 @@ pub enum DescriptorOutcome {
     Replaced,
     /// The rule blocks the descriptor: the descriptor is refused, whatever its units.
     Blocked,
-    /// The descriptor is counted.
+    /// The descriptor has a limit, on which its units are charged or refunded.
     Limited(Limited),
 }
 

@@ -24,11 +24,11 @@ pub struct Node {
 /// The values of a key that match a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NodeValue {
-    /// Exactly this value.
+    /// The node matches exactly this value.
     Exact(Box<str>),
-    /// All values that match a pattern.
+    /// The node matches all values that match the pattern.
     Wildcard(Pattern, Sharing),
-    /// All values.
+    /// The node matches every value.
     Any,
 }
 
@@ -55,7 +55,8 @@ pub struct DescriptorRule {
     /// The names of other rules. If a request matches this rule, descriptors that match those other
     /// rules are not counted.
     pub replaces: Vec<Box<str>>,
-    /// The labels of this rule's metrics.
+    /// Whether the rule's metrics have one series for the node, or one for each combination of
+    /// values.
     pub metric: MetricDetail,
     /// The metadata that the caller receives while the limit is not exceeded.
     pub metadata: Metadata,
@@ -76,7 +77,7 @@ pub enum Allowance {
 /// What a refusal of a descriptor means for the whole request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NodeMode {
-    /// The request is refused.
+    /// If the descriptor is refused, the whole request is refused.
     #[default]
     Enforce,
     /// The descriptor is counted and evaluated, and never refuses the request.
@@ -126,7 +127,7 @@ impl NodeValue {
 #[derive(Clone, Debug, Default)]
 pub struct DescriptorLevel {
     nodes: Vec<Node>,
-    /// Node indices, sorted by key and value.
+    /// The indices of all nodes, sorted by the keys and the values of the nodes.
     sorted: Vec<usize>,
     /// Indices of the nodes with a pattern, in the order of the policy.
     wildcards: Vec<usize>,
@@ -139,9 +140,9 @@ pub enum LevelError {
     EmptyKey,
     /// Two nodes have the same key and value.
     Duplicate {
-        /// The index of the first node.
+        /// The index of the first of the two nodes.
         first: usize,
-        /// The index of the second node.
+        /// The index of the second of the two nodes.
         second: usize,
         /// The key of both nodes.
         key: Box<str>,

@@ -41,10 +41,10 @@ pub enum PathParameters {
 /// What happens to a request with a path that services interpret differently.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AmbiguousPaths {
-    /// Requests with such a path are refused.
+    /// Requests with an ambiguous path are refused.
     #[default]
     Refuse,
-    /// Requests with such a path are matched by the decoded segments of the path.
+    /// Requests with an ambiguous path are matched by the decoded segments of the path.
     Pass,
 }
 
@@ -186,7 +186,9 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// Returns whether the non-empty segments of `path` already have their normal form.
+/// Returns true only if the non-empty segments of `path` already have their normal form. Can also
+/// return false for such a path, for example if a segment begins with a dot. The path is then
+/// decoded, which gives the same segments but needs an allocation.
 fn is_plain(path: &str, options: PathOptions) -> bool {
     let mut found = path.bytes().fold(0, |found, byte| found | KINDS[usize::from(byte)]);
     if options.case == PathCase::Exact {
@@ -203,12 +205,14 @@ fn is_plain(path: &str, options: PathOptions) -> bool {
     }
 }
 
-/// The class of bytes that need decoding or have a special meaning, so a path in normal form cannot
-/// contain them.
+/// The class of bytes that need decoding or have a special meaning. A path with such a byte is
+/// decoded.
 const DECODED: u8 = 1;
-/// The class of the dot. A segment that consists of one or two dots is not in normal form.
+/// The class of the dot. A path with a segment that begins with a dot is decoded, because the
+/// segment can be `.` or `..`.
 const DOT: u8 = 2;
-/// The class of the bytes that change if the case of letters is ignored.
+/// The class of the bytes that can change if the difference between upper and lower case is
+/// ignored.
 const CASED: u8 = 4;
 
 /// The class of each byte. Ordinary bytes have the class 0.
