@@ -23,13 +23,13 @@ pub const MAX_NETWORKS: usize = 1_000_000;
 /// Reads the files to which a policy file refers, and counts the networks in them.
 pub(crate) struct Files<'a> {
     pub(crate) source: FileSource<'a>,
-    /// The number of networks that the files which are not read yet can contain.
+    /// The number of networks that all files that are not read yet can contain together.
     pub(crate) networks_left: usize,
     hash: SipHasher13,
     is_any_read: bool,
 }
 
-/// The source from which the content of the files is taken to which a policy refers.
+/// The source of the content of the files to which a policy refers.
 #[derive(Clone, Copy)]
 pub(crate) enum FileSource<'a> {
     /// The files are read from the disk. Their paths are relative to this directory.

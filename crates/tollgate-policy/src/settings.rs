@@ -77,7 +77,7 @@ pub enum DashboardMode {
 /// The settings of a listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListenerSettings {
-    /// An address and a port, `unix:/PATH` or `systemd:NAME`.
+    /// The address of the listener: an address and a port, `unix:/PATH` or `systemd:NAME`.
     pub listen: Box<str>,
     /// The source of the access tokens. A client must send one of these tokens. If this is `None`,
     /// no token is required.
@@ -110,8 +110,8 @@ pub enum StoreSettings {
     Redis(Box<RedisSettings>),
     /// The counters are in memcached.
     Memcached(Box<MemcachedSettings>),
-    /// The counters of a client are in one of two stores. A percentage of clients selects the
-    /// store.
+    /// The counters of a client are in the first or the second of two stores. The percentage of the
+    /// rollout determines for how many clients the second store decides.
     Rollout(Box<RolloutSettings>),
     /// The counters are in one store, which is compared with a second store.
     Shadow(Box<ShadowSettings>),

@@ -212,9 +212,9 @@ impl TreeBuilder {
         self.add(Node { kind, at, size }, anchor, report)
     }
 
-    /// Adds a complete node to the list or mapping that contains it, and remembers it under the
-    /// number `anchor` for aliases unless this is 0. Returns `None` after reporting that the
-    /// document has too many nodes.
+    /// Adds a complete node to the list or mapping that contains it. If `anchor` is not 0, also
+    /// keeps the node as the target of the aliases with the number `anchor`. Returns `None` after
+    /// reporting that the document has too many nodes.
     fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {

@@ -26,11 +26,11 @@ pub struct Note {
 /// Whether a generated policy keeps the meaning of an imported construct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Conversion {
-    /// The policy has the same meaning.
+    /// The policy keeps the meaning of the construct.
     Kept,
-    /// The policy has nearly the same meaning.
+    /// The policy nearly keeps the meaning of the construct.
     Approximated,
-    /// The construct is left out.
+    /// The policy leaves the construct out.
     NotSupported,
 }
 

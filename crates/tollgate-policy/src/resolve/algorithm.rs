@@ -88,8 +88,9 @@ pub(super) fn algorithm(
     built.map_err(refused).ok()
 }
 
-/// Returns the position of the number in the file that caused `error`. If it is not a number of its
-/// own key, returns the position of the quota, or of the limit's name.
+/// Returns the position in the file of the number that caused `error`. If the number has no key of
+/// its own in the file, returns the position of the quota, or of the limit's name if there is no
+/// quota.
 fn span(error: &LimitError, name: &Spanned<String>, raw: &raw::Limit) -> Span {
     fn at<T>(field: &Field<T>) -> Option<Span> {
         field.given().map(|given| given.at)

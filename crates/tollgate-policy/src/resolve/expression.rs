@@ -291,7 +291,8 @@ impl Compiler<'_, '_, '_> {
         }
     }
 
-    /// Returns the attribute with the name `name` in the map `map`, such as `request.headers`.
+    /// Returns the attribute with the name `name` in the map `map` of `root`, such as `x-plan` in
+    /// the map `headers` of `request`.
     fn named(
         &self,
         root: &IdedExpr,

@@ -123,7 +123,7 @@ pub(crate) fn resolve(
     Some((policy, settings))
 }
 
-/// Warns of a file that has neither rules nor descriptors.
+/// Reports a mistake if the file has neither rules nor descriptors.
 fn warn_if_nothing_is_limited(file: &PolicyFile, report: &mut Report<'_>) {
     if file.rules.is_absent() && file.descriptors.is_absent() {
         let hint = "rules define which limits apply to which requests";

@@ -29,7 +29,7 @@ pub(super) fn paths(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOp
     Some(options)
 }
 
-/// Reports patterns that match no path with these `options`.
+/// Reports path patterns of the rules that match no path if paths are compared with `options`.
 pub(super) fn check<'r>(
     options: PathOptions,
     rules: impl Iterator<Item = (&'r Rule, Span)>,

@@ -24,7 +24,7 @@ pub(super) struct Converter {
     /// The file and the line of each root descriptor that was already seen, by domain, key and
     /// value.
     roots: HashMap<(String, String, String), (Arc<str>, usize)>,
-    /// The names of limits in `replaces`, by domain.
+    /// The names of limits that occur in the key `replaces`, separately for each domain.
     replaceable: HashMap<String, BTreeSet<String>>,
     is_one_domain: bool,
 }
@@ -46,8 +46,8 @@ impl Converter {
         }
     }
 
-    /// Reports descriptors that the server rejects: duplicates, and descriptors that replace
-    /// themselves.
+    /// Reports descriptors that `envoyproxy/ratelimit` rejects: duplicates, and descriptors that
+    /// replace themselves.
     pub(super) fn check(&mut self, source: &Source, report: &mut Report<'_>) {
         for node in &source.nodes {
             let place = (source.domain.value.clone(), node.key.clone(), node.value.clone());
@@ -59,7 +59,8 @@ impl Converter {
         }
     }
 
-    /// Reports a mistake if no file has a limit, because a policy without limits cannot be loaded.
+    /// Reports a mistake if no file has descriptors, because a policy without limits and
+    /// descriptors cannot be loaded.
     pub(super) fn check_all(&self, sources: &[Source], report: &mut Report<'_>) {
         if let Some(last) = sources.last()
             && sources.iter().all(|source| source.nodes.is_empty())
@@ -70,7 +71,7 @@ impl Converter {
     }
 
     /// Collects the names in `replaces` of all `sources`, separately for each domain, and reserves
-    /// them.
+    /// them: no generated name of another limit becomes equal to one of them.
     pub(super) fn names(&mut self, sources: &[Source]) {
         for source in sources {
             let names = self.replaceable.entry(source.domain.value.clone()).or_default();
@@ -151,7 +152,8 @@ impl File<'_, '_> {
         out
     }
 
-    /// Adds notes about keys and values that versions of the server match in different ways.
+    /// Adds notes about the key and the value of a descriptor, if different versions of
+    /// `envoyproxy/ratelimit` match them in different ways.
     fn matching(&mut self, node: &Descriptor) {
         if node.value.trim_end_matches('*').contains('*') {
             let how = "`*` matches any characters, as in newer versions of the server; older versions match it literally if it is not at the end";
@@ -298,7 +300,8 @@ impl File<'_, '_> {
         }
     }
 
-    /// Adds notes about keys that have no effect in a descriptor without a rate limit.
+    /// Adds notes about the keys of a descriptor that have no effect because the descriptor has no
+    /// rate limit.
     fn without_limit(&mut self, node: &Descriptor) {
         let switches = [
             ("shadow_mode", node.shadow_mode),

@@ -1,5 +1,5 @@
-//! Reads the keys of a mapping as Go's YAML library does. That library supports merge keys and
-//! several spellings of booleans.
+//! Reads the keys of a mapping as the YAML library of Go does, in which `envoyproxy/ratelimit` is
+//! written. That library supports merge keys and several spellings of booleans.
 
 use std::collections::HashMap;
 
@@ -10,8 +10,8 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, NodeKind};
 
-/// All keys that the server accepts. The server accepts each key in every mapping, even where the
-/// key has no effect.
+/// All keys that `envoyproxy/ratelimit` accepts. It accepts each key in every mapping, even where
+/// the key has no effect.
 const KNOWN: [&str; 17] = [
     "domain",
     "descriptors",
@@ -38,9 +38,9 @@ pub(super) struct Fields<'n> {
 }
 
 impl<'n> Fields<'n> {
-    /// Returns the keys and values of the mapping `node`. Reports keys that the server does not
-    /// accept. Returns `None` after reporting that `node` is not a mapping. `what` is the name of
-    /// the mapping in messages.
+    /// Returns the keys and values of the mapping `node`. Reports keys that `envoyproxy/ratelimit`
+    /// does not accept. Returns `None` after reporting that `node` is not a mapping. `what` is the
+    /// name of the mapping in messages.
     pub(super) fn open(node: &'n Node, what: &str, report: &mut Report<'_>) -> Option<Self> {
         let mut fields = Self { values: HashMap::new() };
         fields.add(node, what, report)?;

@@ -13,9 +13,9 @@ pub(super) struct LimitNames {
 }
 
 impl LimitNames {
-    /// Reserves `name`, which a `replaces` contains, for descriptors that have this name. No
-    /// generated name of another limit will then equal `name`, so the `replaces` does not match
-    /// that other limit.
+    /// Reserves the name `name`, which the key `replaces` of a descriptor contains. Only a limit
+    /// that has this name in the imported file can get it. The generated names of other limits
+    /// differ from it, so `replaces` does not match those limits.
     pub(super) fn reserve(&mut self, name: &str) {
         self.reserved.insert(name.to_owned());
     }

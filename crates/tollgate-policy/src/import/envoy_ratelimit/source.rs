@@ -11,14 +11,14 @@ use crate::report::Report;
 use crate::span::Span;
 use crate::tree::{Node, document};
 
-/// The content of one configuration file of the server.
+/// The content of one configuration file of `envoyproxy/ratelimit`.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<str>,
     pub(super) domain: Spanned<String>,
     pub(super) nodes: Vec<Descriptor>,
-    /// Keys that the server accepts and ignores, because they are in a mapping in which they have
-    /// no effect.
+    /// Keys that `envoyproxy/ratelimit` accepts and ignores, because they are in a mapping in which
+    /// they have no effect.
     pub(super) ignored: Vec<(String, Span)>,
 }
 
@@ -62,8 +62,8 @@ pub(super) enum Rate {
     },
 }
 
-/// Parses a configuration file. Returns `None` after reporting mistakes that the server rejects
-/// too.
+/// Parses a configuration file. Returns `None` after reporting mistakes, which
+/// `envoyproxy/ratelimit` rejects too.
 pub(super) fn read(file: &SourceFile<'_>, report: &mut Report<'_>) -> Option<Source> {
     let document = document(file.text, report)?;
     let mut fields = Fields::open(&document, "a domain with descriptors", report)?;

@@ -103,8 +103,8 @@ fn entry(key: &str, value: &str) -> String {
     quoted(&format!("{key}={value}"))
 }
 
-/// Returns whether the descriptors at `depth` are deeper in the tree than allowed, and reports it
-/// if they are. `at` is the position of the descriptors.
+/// Returns whether descriptors at `depth` are too deep in the tree, which is reported at the
+/// position `at`.
 fn is_too_deep(depth: usize, at: Span, report: &mut Report<'_>) -> bool {
     if depth >= MAX_DEPTH {
         let message = format_args!("descriptors nested more than {MAX_DEPTH} levels deep");

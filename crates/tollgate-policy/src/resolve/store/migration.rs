@@ -76,10 +76,12 @@ fn side(
     StoreKinds { memory, redis, memcached }.settings(file, subjects, report)
 }
 
-/// Reports two stores that use the same database. Returns `None` if they do, or if one of the
-/// stores has a mistake. A subject has the same keys in both stores, so a charge or refund that is
-/// sent to both would count twice. Two databases of one server are different, and so are two memory
-/// stores of one process.
+/// Checks that the two stores of a rollout or a shadow store do not use the same database. Returns
+/// `None` after reporting that they do, or if one of the stores has a mistake.
+///
+/// A subject has the same keys in both stores, so a charge or refund that is sent to both would
+/// count twice. Two databases of one Redis server are different, and so are two memory stores of
+/// one process. Two memcached stores are the same if they list the same servers.
 fn check_distinct(
     second: &Field<Side>,
     one: Option<&MigrationStoreSettings>,

@@ -20,9 +20,10 @@ pub(super) struct ResolvedServer {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ServerTransport {
     Tls,
-    /// Over the network without encryption. Anyone on the network path can read the data.
+    /// The server is reached over the network without encryption. Anyone on the network path can
+    /// read the data.
     Plain,
-    /// Over a Unix domain socket of this machine.
+    /// The server is reached over a Unix domain socket of this machine.
     Unix,
 }
 
@@ -49,7 +50,7 @@ pub(super) fn server(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<R
     }
 }
 
-/// Parses the URL of a sentinel. Returns `None` after reporting a mistake. Like [`server`], no
+/// Parses the URL of a sentinel. Returns `None` after reporting a mistake. As in [`server`], no
 /// message repeats the URL.
 pub(super) fn sentinel(given: &Spanned<Text>, report: &mut Report<'_>) -> Option<ResolvedServer> {
     let server = server(given, report)?;

@@ -58,7 +58,8 @@ pub(super) fn listed<'s>(
     Some(named)
 }
 
-/// Returns one shard, and adds its servers to `named_servers`. Returns `None` after reporting a mistake.
+/// Returns one shard, and adds its servers to `named_servers`. Returns `None` after reporting a
+/// mistake.
 pub(super) fn shard(
     named: &Named<raw::Shard>,
     named_servers: &mut NamedServers,
