@@ -25,8 +25,9 @@ impl<'b> Reply<'b> {
     const READING_BYTES: usize = 36;
 
     /// Begins the reply to a command in the empty buffer `bytes`: writes everything before the
-    /// answers to the jobs. `jobs` is about the number of answers, for which memory is reserved.
-    /// `clock` is the time of the server's clock if the command requested it.
+    /// answers to the jobs. `jobs` is the approximate number of answers, for which memory is
+    /// reserved. `clock` is the time of the server's clock if the command requested it, otherwise
+    /// `None`.
     pub(crate) fn new(bytes: &'b mut Vec<u8>, jobs: usize, clock: Option<Timestamp>) -> Self {
         bytes.reserve(8 + jobs * (1 + Self::READING_BYTES));
         bytes.push(DECIDED);

@@ -1,5 +1,6 @@
-//! Charges that are made without creating a [`Cell`], which is faster. They change the two numbers
-//! of a fixed window or a token bucket directly, or the stored bytes of a sliding window.
+//! Charges that are made without creating or moving a [`Cell`], which is faster. They change the
+//! two numbers of a fixed window or a token bucket directly, or the stored bytes of a sliding
+//! window.
 
 use tollgate_core::decide::{Plain, charge_plain};
 use tollgate_core::limit::Refusals;
@@ -23,9 +24,9 @@ impl<K: Keyspace> Step<'_, K> {
         Some(reading)
     }
 
-    /// Makes the charge `target` on a state that consists of two numbers, without moving a cell.
-    /// Returns the reading, and the value that undoes the charge. Returns `None`, and changes
-    /// nothing, if the location has any other state.
+    /// Makes the charge `target` on the two numbers of a fixed window or a token bucket, without
+    /// moving the cell that contains them. Returns the reading, and the value that undoes the
+    /// charge. Returns `None`, and changes nothing, if the location has any other state or none.
     #[inline(always)]
     pub(crate) fn charge_plain(
         &mut self,
@@ -55,6 +56,8 @@ impl<K: Keyspace> Step<'_, K> {
     }
 
     /// Executes a job that consists only of the charges `plain_charges`, and writes its answer.
+    /// Uses [`charge_all_plain`](Self::charge_all_plain) if possible, and otherwise executes the
+    /// charges in the general way.
     pub(crate) fn charge_job(
         &mut self,
         plain_charges: &[Target],

@@ -73,8 +73,7 @@ enum Form {
 struct Command<'a> {
     context: &'a Context,
     form: Form,
-    /// The time of the primary's clock, if this is `TOLLGATE.APPLY`, with which a primary lets a
-    /// replica repeat a command.
+    /// The time of the primary's clock if the command is `TOLLGATE.APPLY`, otherwise `None`.
     clock: Option<&'a RedisString>,
     argument: &'a RedisString,
     names: &'a [RedisString],

@@ -17,8 +17,8 @@ use crate::stored::Loaded;
 use crate::table::Table;
 
 thread_local! {
-    /// The options of the command `SET` that set or keep an expiry. They are created once for all
-    /// commands.
+    /// The option of the command `SET` with which a key gets a new expiry. Like `KEEP`, the option
+    /// with which a key keeps its expiry, it is created once for all commands.
     static UNTIL: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"PXAT");
     static KEEP: RedisString = RedisString::create_from_slice(std::ptr::null_mut(), b"KEEPTTL");
 }
@@ -30,8 +30,9 @@ pub(crate) enum Access {
     Write,
 }
 
-/// The way in which a primary replicates a command that changed tables. Its replicas and the
-/// append-only file receive a command, which they execute again.
+/// The way in which a primary replicates a command that changed tables. The primary sends a command
+/// to its replicas and to the append-only file. Replicas execute this command when they receive it,
+/// and a server executes it when it loads the append-only file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Repetition {
     /// The primary sends the original command, because its effect does not depend on the server's
@@ -157,8 +158,8 @@ impl<'c> ServerKeys<'c> {
         if change.is_end_moved { expire(key, change.live.get()) } else { Ok(()) }
     }
 
-    /// Sets the key with the index `key` to the string `value`, which expires after the time
-    /// `live`.
+    /// Sets the key with the index `key` to the string `value`. `live` is the time from now until
+    /// the key expires.
     pub(crate) fn write_value(
         &mut self,
         key: usize,

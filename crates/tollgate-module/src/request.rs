@@ -102,8 +102,8 @@ pub(crate) enum Op {
     Settle { cost: Cost, id: ChargeId, most: u64 },
 }
 
-/// Where and how long the store remembers a refund, so that a repetition of the refund changes
-/// nothing: the index of a location, and the end of the time.
+/// The memory of a refund, so that a repetition of the refund changes nothing: the index of the
+/// location where the store remembers the refund, and the time until which it does so.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Guard {
     pub(crate) location: usize,

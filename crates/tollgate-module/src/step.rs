@@ -31,9 +31,10 @@ pub(crate) trait Keyspace {
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError>;
 
-    /// Calls `loaded` for each location in order: with the value of a table entry, and with `None`
-    /// for a key. Calls nothing if it is faster to load each entry with [`load`](Self::load) when
-    /// it is first used.
+    /// Loads the stored values at `locations`. Calls `loaded` for each location in order: with the
+    /// value if the location is a table entry, and with `None` if it is a key. Calls `loaded` for
+    /// no location if it is faster to load each entry with [`load`](Self::load) when it is first
+    /// used.
     fn load_entries(
         &mut self,
         locations: &[Location],
@@ -81,9 +82,11 @@ pub(crate) struct Buffers {
 }
 
 impl Buffers {
-    /// The largest capacity, in places, that the lists keep after a command.
+    /// The largest capacity, in elements, that the lists of locations and charges keep after a
+    /// command.
     const KEPT_LOCATIONS: usize = 1_024;
-    /// The largest capacity, in bytes, that the list of values keeps after a command.
+    /// The largest capacity, in bytes, that the lists of values and of reply bytes keep after a
+    /// command.
     const KEPT_BYTES: usize = 256 * 1024;
 
     /// Empties all lists, and releases the memory of long lists.
@@ -302,7 +305,8 @@ impl<'a, K: Keyspace> Step<'a, K> {
         Ok(())
     }
 
-    /// Executes one charge or reservation of a job. `is_admitted` is whether all of them fit.
+    /// Executes one charge or reservation of a job. `is_admitted` states whether all charges and
+    /// reservations of the job fit.
     fn charge(
         &mut self,
         charge: &JobCharge,

@@ -19,7 +19,7 @@ pub(crate) enum Stored {
     Cell(Cell),
     /// A refund that is remembered until this time.
     Refund(Timestamp),
-    /// Any other value, which counts as discarded state.
+    /// A value that is neither a cell nor a remembered refund. It counts as discarded state.
     Foreign,
 }
 
@@ -91,7 +91,7 @@ impl Stored {
         self.write_entry(bytes);
     }
 
-    /// PlainCharges the state out of this value and returns it as a cell, or `None` if there is no
+    /// Takes the state out of this value and returns it as a cell. Returns `None` if there is no
     /// state. A state that is not a cell is returned as a cell of another algorithm than that of
     /// `limit`, so it counts as discarded.
     pub(crate) fn take_for(&mut self, limit: &Limit) -> Option<Cell> {

@@ -1,15 +1,15 @@
 //! A packed table of the states of many subjects. A table is the value of one string key.
 //!
 //! A table consists of a header of 64 bytes, slots of 32 bytes, and the long values. A slot
-//! contains an id of twelve bytes, the expiry of the entry in seconds by the server's clock (four
-//! bytes), and the value (sixteen bytes, the first of which is zero in an empty slot). The numbers
-//! in the header and the expiry are little-endian.
+//! contains a key of twelve bytes (the id of the entry and two zero bytes), the expiry of the entry
+//! in seconds by the server's clock (four bytes), and the value (sixteen bytes, the first of which
+//! is zero in an empty slot). The numbers in the header and the expiry are little-endian.
 //!
-//! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their id. Two
-//!   tables with the same short entries and the same number of slots therefore have equal bytes.
-//! - A value of more than sixteen bytes is behind the slots, in units of 32 bytes. It has as many
-//!   units as the next size class. If the value outgrows them, it moves to the end, and the old
-//!   units are unused until the table is rebuilt.
+//! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their key.
+//!   Two tables with the same short entries and the same number of slots have equal bytes.
+//! - A value of more than sixteen bytes is behind the slots, in units of 32 bytes. Its number of
+//!   units is rounded up to a size class. If the value outgrows its units, it moves to the end, and
+//!   its old units are unused until the table is rebuilt.
 //! - A sweep removes the expired entries of a few slots. Growth removes all expired entries.
 //! - The code does not trust the bytes. At worst, bytes of another program give wrong answers.
 
@@ -25,7 +25,7 @@ const HEADER_UNITS: usize = 2;
 const HEADER_BYTES: usize = HEADER_UNITS * UNIT_BYTES;
 const KEY_BYTES: usize = 12;
 const VALUE_BYTES: usize = 16;
-/// The first byte in the slot of a long value. Its length, first unit and unit count follow.
+/// The first byte of a slot's value if the value is long. The three numbers of [`Long`] follow.
 const LONG: u8 = 1;
 const FEWEST_SLOTS: usize = 8;
 /// The largest size in bytes of the value of an entry.
@@ -77,7 +77,7 @@ struct Long {
     units: usize,
 }
 
-/// Returns the length of a value that begins with `tag`, or `None` if it does not fit into a slot.
+/// Returns the only length at which a value with the first byte `tag` fits into a slot, if any.
 const fn short_length(tag: u8) -> Option<usize> {
     match tag {
         b'f' | b't' | b'w' => Some(15),
@@ -92,7 +92,7 @@ pub(crate) fn is_short(value: &[u8]) -> bool {
     value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()))
 }
 
-/// Returns the number of units for a long value. There are four size classes per power of two.
+/// Returns the units for `length` bytes, rounded up to one of four size classes per power of two.
 const fn units_of(length: usize) -> usize {
     let units = length.div_ceil(UNIT_BYTES);
     if units <= 8 {
@@ -194,7 +194,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         (self.header(TABLES) as usize).max(1)
     }
 
-    /// Returns the new room that `value` needs in the entry `id`, which is probably in slot `near`.
+    /// Returns the additional room for `value` in the entry `id`, which is probably in slot `near`.
     pub(crate) fn room_for(&self, near: usize, id: Id, value: &[u8]) -> Room {
         let key = slot_key(id);
         let found = if self.holds(near, &key) { Some(near) } else { self.find(&key).ok() };
@@ -297,10 +297,10 @@ impl<B: AsRef<[u8]>> Table<B> {
         if at >= home { at - home } else { at + self.slots - home }
     }
 
-    /// Returns the slot of `key`, or as an error the slot at which to insert `key`, if any.
-    ///
-    /// Home slots are in the order of the keys, so a greater key belongs behind `key`. The
-    /// exceptions are entries at the start of the table that have a home slot at its end.
+    /// Returns the slot of `key`. If no slot contains `key`, returns as an error the slot at which
+    /// to insert it, or `None` if no slot is free. Home slots are in the order of the keys, so a
+    /// greater key belongs behind `key`, except that entries at the start of the table can have a
+    /// home slot at its end.
     #[inline]
     fn find(&self, key: &SlotKey) -> Result<usize, Option<usize>> {
         let (home, order) = (self.home(key), order(key));
@@ -391,7 +391,7 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
         }
     }
 
-    /// Writes a long value into the units of the slot `before`, if they suffice, or new ones.
+    /// Writes a long value into the units of the value in slot `before`, or new ones if too few.
     fn write_long(&mut self, before: Option<usize>, value: &[u8]) -> Result<Long, NoRoom> {
         let (length, units) = (value.len(), units_of(value.len()));
         let known = before.and_then(|at| Long::of(self.slot(at)));

@@ -9,7 +9,8 @@ use crate::step::{Keyspace, Step};
 use crate::stored::Stored;
 
 impl<K: Keyspace> Step<'_, K> {
-    /// Answers a read of a cell: writes the cell at the location, or none if it is not valid.
+    /// Executes the operation that reads a cell: writes the cell at the location to the reply, or
+    /// no cell if it is missing or not valid.
     pub(crate) fn cell(&mut self, charge: &JobCharge, now: Timestamp) -> Result<(), CommandError> {
         let limit = self.rule(charge);
         let bytes = match &self.open(charge.location)?.stored {

@@ -44,7 +44,8 @@ pub(super) fn table_of(id: Id, tables: usize) -> usize {
     if table < tables { table } else { bits & (mask >> 1) }
 }
 
-/// Returns the number of tables of the server, which the first table, `first`, contains.
+/// Returns the number of tables of the server, which the first table contains. If `first` is
+/// `None`, there is no first table yet, and the number is 1.
 pub(super) fn tables_of(first: Option<&Table<&[u8]>>) -> usize {
     first.map_or(1, Table::tables).min(MAX_TABLES)
 }
@@ -121,7 +122,8 @@ impl ServerKeys<'_> {
         full.unwrap_or(false)
     }
 
-    /// Writes those of `changes` that concern table entries. Returns how they must be replicated.
+    /// Writes the changes of table entries, and skips the changes of keys. Returns how the written
+    /// changes must be replicated.
     ///
     /// # Errors
     /// [`CommandError`] if a table would become too large. In that case nothing is written.
@@ -199,10 +201,10 @@ impl ServerKeys<'_> {
         Ok(Plan { grown, is_divided, repetition })
     }
 
-    /// Returns the bytes of a larger or smaller copy of the table with the number `table`, if the
-    /// table has too little room for the changes or far too much. Returns `None` if the table can
-    /// stay. Sets `repetition` to [`Repetition::AtTime`] if the changes need new room, because the
-    /// effect then depends on the clock.
+    /// Returns the bytes of a copy of the table with the number `table`. The copy is larger if the
+    /// table has too little room for the changes, and smaller if the table has far too much room.
+    /// Returns `None` if the table can stay as it is. Sets `repetition` to [`Repetition::AtTime`]
+    /// if the changes need new room, because the effect of the command then depends on the clock.
     fn grown(
         &mut self,
         table: usize,
@@ -243,8 +245,8 @@ impl ServerKeys<'_> {
         })?
     }
 
-    /// Divides the table whose turn it is: moves a part of its entries to a new table, and adds one
-    /// to the number of tables.
+    /// Divides the table that is next in the order of linear hashing: moves a part of its entries
+    /// to a new table, and adds one to the number of tables.
     fn divide(&mut self, clock: Timestamp) -> Result<(), CommandError> {
         let (tables, now) = (self.tables, seconds(clock.as_millis()));
         let (old, new) = (next_divided(tables), tables);
@@ -323,9 +325,9 @@ impl ServerKeys<'_> {
         Ok(end)
     }
 
-    /// Moves the expiry of the first table to `last` if it is earlier. `last` and `now` are in
-    /// seconds. The first table must not expire before another table, because it contains the
-    /// number of tables.
+    /// Moves the expiry of the first table to `last`, if the first table expires earlier than that.
+    /// `last` and `now` are in seconds. The first table must not expire before another table,
+    /// because it contains the number of tables.
     fn prolong_first(&mut self, last: u32, now: u32) -> Result<(), CommandError> {
         if self.read_table(0, |table| table.is_some_and(|table| table.last_end() >= last))? {
             return Ok(());
@@ -338,9 +340,9 @@ impl ServerKeys<'_> {
     }
 }
 
-/// What has to happen to the tables before changed entries are written.
+/// The changes that must be made to the tables before the changed entries are written.
 struct Plan {
-    /// The new bytes of the tables that are replaced, by the number of the table.
+    /// For each table that is replaced, its number and its new bytes.
     grown: Vec<(usize, Vec<u8>)>,
     /// Whether a table must be divided before the entries are written, because a table would become
     /// too large.
@@ -359,13 +361,14 @@ impl Change {
     }
 
     /// Returns whether the effect of the change does not depend on the server's clock. This is so
-    /// if the place had a state before, still has a state, and its expiry does not move.
+    /// if the location had a state before, still has a state, and the state's expiry does not move.
     const fn is_independent_of_the_clock(&self) -> bool {
         self.existed && !self.is_end_moved && self.value.start < self.value.end
     }
 }
 
-/// Returns the milliseconds from `now` to `end`, which are in seconds. Returns at least 1,000.
+/// Returns the milliseconds from `now` to `end`, but at least 1,000. `now` and `end` are in
+/// seconds.
 fn until(end: u32, now: u32) -> u64 {
     u64::from(end.saturating_sub(now).max(1)) * 1_000
 }
