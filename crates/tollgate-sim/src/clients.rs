@@ -34,7 +34,8 @@ pub(crate) struct Client {
     pub(crate) trace: Trace,
     pub(crate) node: usize,
     pub(crate) phase: Phase,
-    /// The time at which the phase began. `until` is the time at which it ends.
+    /// The time at which the phase of the run began. The field `until` is the time at which the
+    /// phase ends.
     pub(crate) begun: Instant,
     pub(crate) until: Instant,
 }

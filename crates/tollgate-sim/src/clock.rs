@@ -7,8 +7,8 @@ use tokio::time::Instant;
 use tollgate::Clock;
 use tollgate_core::Timestamp;
 
-/// The time of day at which every world starts, in ms since the Unix epoch. It is far from the time
-/// of the machine's clock.
+/// The time that a clock without an offset shows when a world starts, in ms since the Unix epoch.
+/// It is far from the time of the machine's clock.
 const START: u64 = 1_600_000_000_000;
 
 /// Returns the time that a clock shows at `now`, if the clock is `offset` ms ahead of the world's

@@ -89,7 +89,8 @@ impl Cluster {
         })
     }
 
-    /// Returns the number that a server or a sentinel has in the network.
+    /// Returns the number that a server or a sentinel has in the network. `server` is its index in
+    /// the list of all servers, followed by all sentinels.
     pub(crate) const fn party(&self, server: usize) -> Party {
         self.nodes + server
     }
@@ -100,7 +101,7 @@ impl Cluster {
         *next_epoch
     }
 
-    /// Connects `node` to the server called `host`.
+    /// Connects `node` to the server or the sentinel with the host name `host`.
     async fn connect(self: &Arc<Self>, node: Party, host: &str) -> io::Result<Stream> {
         let Some(server) = self.names.iter().position(|name| name == host) else {
             return Err(io::Error::new(io::ErrorKind::NotFound, "no such host"));
@@ -350,7 +351,8 @@ impl Cluster {
     }
 }
 
-/// Copies the data of `primary` to its replicas. A primary that restarted without data does so.
+/// Copies the data of `primary` to its replicas. If the primary restarted without data, its
+/// replicas then have no data either.
 fn resync_followers(servers: &mut [Server], primary: usize) {
     for index in 0..servers.len() {
         if servers[index].role == Role::Replica(primary) && index != primary {

@@ -281,7 +281,7 @@ struct Bounds {
     /// units that nodes took in advance, and charges in flight that a transfer between stores
     /// counts twice.
     counted_early: u64,
-    /// Whether nodes charge all units that they admitted without the store to the store later.
+    /// Whether nodes later charge to the store all units that they admitted without the store.
     is_charged_later: bool,
 }
 

@@ -39,8 +39,8 @@ impl LongRun {
         Ok(Self { seeds, log: Some(log) })
     }
 
-    /// Runs the worlds with `threads` threads, or only those of the kind `kind`. Prints and logs the
-    /// worlds that fail.
+    /// Runs the worlds with `threads` threads. If `kind` is set, runs only the worlds of this kind.
+    /// Prints and logs the worlds that fail. Returns the total results.
     pub(crate) fn run(&mut self, threads: usize, kind: Option<&str>) -> Result<Sums, String> {
         let mut all = Sums::default();
         while !self.seeds.is_empty() {

@@ -81,7 +81,8 @@ impl Network {
         Arc::new(Self { seed, start: Instant::now(), links: Mutex::new(links) })
     }
 
-    /// Creates a connection. Returns the end of `from` and the end of `to`.
+    /// Creates a connection between `from` and `to`. Returns its two ends: first the stream of
+    /// `from`, then the stream of `to`.
     pub(crate) fn connection(self: &Arc<Self>, from: Party, to: Party) -> (Stream, Stream) {
         let opened = self.millis();
         let (there, back) = (Pipe::new(from, to, opened), Pipe::new(to, from, opened));
@@ -97,7 +98,7 @@ impl Network {
         (end(&back, &there), end(&there, &back))
     }
 
-    /// Returns the milliseconds since the start.
+    /// Returns the milliseconds since the start of the world.
     fn millis(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -145,8 +146,8 @@ impl Network {
         self.links.lock().slowed.insert(party, millis);
     }
 
-    /// If `is_silent` is set, connections of `party` that end do so without a packet to the other
-    /// party.
+    /// Sets whether `party` is silent. The connections of a silent party end without a packet to
+    /// the other party, and no new connection to a silent party opens.
     pub(crate) fn set_silent(&self, party: Party, is_silent: bool) {
         let mut links = self.links.lock();
         if is_silent {
@@ -200,8 +201,10 @@ impl Pipe {
         self.wake();
     }
 
-    /// Reads the bytes that have arrived. If none have arrived, returns the time at which the next
-    /// packet arrives.
+    /// Reads bytes that have arrived into `out`. If the next packet is still in flight, returns its
+    /// time of arrival. Returns `Nothing` if no packet is in flight, or if `is_blocked` is set,
+    /// which holds all packets back. When this changes, `reader` is woken. Returns `Reset` if the
+    /// connection is broken.
     fn receive(&self, is_blocked: bool, out: &mut ReadBuf<'_>, reader: &Waker) -> Received {
         let state = &mut *self.state.lock();
         if state.is_reset {

@@ -26,7 +26,8 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 /// The duration of each phase without faults.
 const CALM: Duration = Duration::from_millis(2_500);
 
-/// The time that a run may take beyond its phases. A run takes longer only if a decision never ends.
+/// The virtual time that a run may take in addition to its phase with faults. Only a run with a
+/// decision that never ends takes longer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// The result of running a world.
@@ -37,7 +38,7 @@ pub struct Outcome {
     pub violations: Vec<String>,
     /// Numbers that describe the run.
     pub figures: Figures,
-    /// The events, if they were recorded.
+    /// The events of the run, or an empty list if they were not recorded.
     pub events: Vec<Event>,
 }
 

@@ -1,49 +1,50 @@
 //! The faults and changes that a plan can contain.
 
-/// A fault or a change of a node, a server or a link.
+/// A fault or a change of a node, a server, a sentinel or a link. Servers and sentinels are
+/// numbered together: the indices of the sentinels follow those of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// Packets from a node to a server are held back, or delivered again.
+    /// Packets from a node to a server or a sentinel are held back, or delivered again.
     BlockRequests {
-        /// The node.
+        /// The index of the node.
         node: usize,
-        /// The server.
+        /// The index of the server or the sentinel.
         server: usize,
-        /// Whether the packets are held back.
+        /// Whether the packets are held back. If not, they are delivered.
         on: bool,
     },
-    /// Packets from a server to a node are held back, or delivered again.
+    /// Packets from a server or a sentinel to a node are held back, or delivered again.
     BlockReplies {
-        /// The node.
+        /// The index of the node.
         node: usize,
-        /// The server.
+        /// The index of the server or the sentinel.
         server: usize,
-        /// Whether the packets are held back.
+        /// Whether the packets are held back. If not, they are delivered.
         on: bool,
     },
     /// All packets from and to a server take longer.
     Slow {
-        /// The server.
+        /// The index of the server.
         server: usize,
         /// The additional delay in ms.
         millis: u64,
     },
-    /// All connections of a server break. The value is the index of the server.
+    /// All connections of a server or a sentinel break. The value is its index.
     Disconnect(usize),
-    /// A server stops answering and keeps its connections. The value is the index of the server.
+    /// A server or a sentinel stops answering and keeps its connections. The value is its index.
     Freeze(usize),
-    /// A frozen server answers again. The value is the index of the server.
+    /// A frozen server or sentinel answers again. The value is its index.
     Thaw(usize),
     /// The process of a server ends.
     Crash {
-        /// The server.
+        /// The index of the server.
         server: usize,
         /// Whether the server's machine is lost too. In that case the connections are not closed.
         silent: bool,
     },
     /// A server starts again, in the role that it had before it ended.
     Start {
-        /// The server.
+        /// The index of the server.
         server: usize,
         /// Whether the server still has its data.
         has_data: bool,
@@ -52,14 +53,14 @@ pub enum Action {
     Promote(usize),
     /// A server becomes a replica of another server.
     Follow {
-        /// The server that becomes a replica.
+        /// The index of the server that becomes a replica.
         server: usize,
-        /// The server that the replica follows.
+        /// The index of the server that the replica follows.
         primary: usize,
     },
     /// A server runs out of memory, or has free memory again.
     Full {
-        /// The server.
+        /// The index of the server.
         server: usize,
         /// Whether the server is out of memory.
         on: bool,
@@ -68,7 +69,7 @@ pub enum Action {
     ForgetStep(usize),
     /// A server becomes busy with a script, or the script ends.
     Busy {
-        /// The server.
+        /// The index of the server.
         server: usize,
         /// Whether the server is busy.
         on: bool,
@@ -79,7 +80,7 @@ pub enum Action {
     Evict(usize),
     /// A replica stops receiving writes from its primary, or receives all of them again.
     Detach {
-        /// The replica.
+        /// The index of the replica.
         server: usize,
         /// Whether the replica receives no writes.
         on: bool,
@@ -90,46 +91,45 @@ pub enum Action {
     StartNode(usize),
     /// A node reloads its policy from another version.
     Reload {
-        /// The node.
+        /// The index of the node.
         node: usize,
         /// The index of the version of the policy.
         version: usize,
     },
     /// A node uses another version of the policy from its next start on.
     Adopt {
-        /// The node.
+        /// The index of the node.
         node: usize,
         /// The index of the version of the policy.
         version: usize,
     },
     /// The clock of a node is set to another time.
     StepNode {
-        /// The node.
+        /// The index of the node.
         node: usize,
-        /// The change of the clock in ms.
+        /// The change of the clock in ms. A negative number sets the clock back.
         millis: i64,
     },
     /// The clock of a server is set to another time.
     StepServer {
-        /// The server.
+        /// The index of the server.
         server: usize,
-        /// The change of the clock in ms.
+        /// The change of the clock in ms. A negative number sets the clock back.
         millis: i64,
     },
     /// A sentinel reports another server as the primary of its shard, with a new configuration
     /// epoch.
     Name {
-        /// The index of the sentinel.
+        /// The index of the sentinel in the list of all sentinels.
         sentinel: usize,
-        /// The server.
+        /// The index of the server that the sentinel reports as the primary.
         primary: usize,
     },
-    /// A sentinel reports that the primary of a shard may be down, or that it is no longer in doubt
-    /// whether the primary is up.
+    /// A sentinel begins or stops to report that the primary of a shard may be down.
     Doubt {
-        /// The index of the sentinel.
+        /// The index of the sentinel in the list of all sentinels.
         sentinel: usize,
-        /// The shard.
+        /// The index of the shard.
         shard: usize,
         /// Whether the primary may be down.
         on: bool,

@@ -16,7 +16,8 @@ pub enum Kind {
     Outage,
     /// A replica is promoted, because an operator plans it or because the primary has died.
     Failover,
-    /// Two servers of a shard report themselves as primary, one of them for the rest of the run.
+    /// A replica is promoted while the primary of its shard is down. The old primary starts again
+    /// and reports itself as primary until the end of the run.
     TwoPrimaries,
     /// Servers lose data, or their clocks are set to other times.
     DataLoss,
@@ -43,17 +44,17 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kinds of worlds for seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND). The seed
-    /// selects a kind by its remainder.
+    /// The kinds of worlds for seeds below [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND). The
+    /// remainder of the seed divided by the number of kinds selects the kind.
     pub const FIRST: &[Self] = Self::ALL.split_at(8).0;
 
     /// The kinds of worlds for seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to, but
-    /// not including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The seed selects a kind by its
-    /// remainder.
+    /// not including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The remainder of the seed divided by
+    /// the number of kinds selects the kind.
     pub const SECOND: &[Self] = Self::ALL.split_at(12).0;
 
-    /// All kinds of worlds. Seeds from [`FIRST_OF_ALL`](super::FIRST_OF_ALL) on select one of them
-    /// by their remainder.
+    /// All kinds of worlds. For seeds from [`FIRST_OF_ALL`](super::FIRST_OF_ALL) on, the remainder
+    /// of the seed divided by the number of kinds selects the kind.
     pub const ALL: [Self; 16] = [
         Self::Healthy,
         Self::Distant,

@@ -184,8 +184,9 @@ impl Server {
         }
     }
 
-    /// Executes a call of the step. The arguments are the name, the number of keys, the keys, and
-    /// the argument of the step.
+    /// Executes a call of the step. The arguments are the name of the function or the hash of the
+    /// script, the number of keys, the keys, and the argument of the step. If `only_reads` is set,
+    /// a call that writes is answered with an error.
     fn call_step(&self, arguments: &[&[u8]], only_reads: bool) -> (Reply, Vec<Write>) {
         let count = arguments.get(1).and_then(|count| text(count).parse().ok()).unwrap_or(0);
         let Some((names, [argument])) =

@@ -99,7 +99,8 @@ impl Server {
     }
 
     /// Executes `ms key size Tseconds Fflags [ME | MA | Ctoken] Oopaque`, with the value as the
-    /// last word. Returns the reply, and the new entry.
+    /// last word. Returns the reply, and the new entry of the key inside two `Some`. Returns `None`
+    /// in place of the entry if the command stores nothing.
     fn store(
         &self,
         key: &[u8],
@@ -137,7 +138,8 @@ impl Server {
         (reply, Some(Some(Entry { value, expires_at })))
     }
 
-    /// Executes `md key Ctoken Oopaque`.
+    /// Executes `md key Ctoken Oopaque`. Returns the reply, and `Some(None)` if the entry of the
+    /// key must be removed, otherwise `None`.
     fn remove(&self, key: &[u8], flags: &Flags<'_>) -> (Vec<u8>, Option<Option<Entry>>) {
         let code = match (self.item(key), flags.number::<u64>(b'C')) {
             (None, _) => "NF",
@@ -147,8 +149,9 @@ impl Server {
         (result(code, flags), None)
     }
 
-    /// Returns the time at which an item expires, in ms. The clock of a memcached server advances
-    /// once a second.
+    /// Returns the time at which an item expires, in ms. `seconds` is the relative time to live or
+    /// a Unix time, as the client sent it. Returns `None` if `seconds` is 0: the item never
+    /// expires. The clock of a memcached server advances once a second.
     fn expiry(&self, seconds: i64) -> Option<u64> {
         let now = i64::try_from(self.now().as_millis() / 1_000).unwrap_or(i64::MAX);
         let end = match seconds {

@@ -51,7 +51,7 @@ pub(crate) struct Server {
     /// How far the server's clock is ahead of the world's time, in ms.
     clock_offset: i64,
     keys: BTreeMap<Vec<u8>, Entry>,
-    /// The name of the loaded library, which is also the name of its function.
+    /// The name of the loaded library, with which the names of all its functions begin.
     library: Option<String>,
     scripts: BTreeSet<String>,
     /// Whether the server is out of memory.
@@ -62,9 +62,9 @@ pub(crate) struct Server {
     evicted: u64,
     /// The number of times that all keys were deleted.
     flushes: u64,
-    /// The id of the replication history of the server's data. If the history continues an earlier
-    /// one, `origin` is the id of the earlier history, with the first offset that belongs to this
-    /// one.
+    /// The id of the replication history of the server's data. If this history continues an earlier
+    /// one, the field `origin` contains the id of the earlier history and the first offset that
+    /// belongs to this history.
     history: u64,
     origin: Option<(u64, u64)>,
     offset: u64,
@@ -133,8 +133,9 @@ impl Server {
         self.is_detached = false;
     }
 
-    /// Starts the server again. It keeps its data if `has_data` is set, and always loses its
-    /// scripts.
+    /// Starts the server again. The server keeps its data if `has_data` is set, and always loses
+    /// its scripts. If the server is a primary, it begins the new replication history with the id
+    /// `history`.
     pub(crate) fn restart(&mut self, has_data: bool, history: u64) {
         self.is_alive = true;
         self.scripts.clear();
@@ -153,8 +154,8 @@ impl Server {
         self.library = None;
     }
 
-    /// Returns the writes that remove every second key. A server that is out of memory removes keys
-    /// in this way. The caller must apply the writes.
+    /// Returns the writes that remove every second key, as a server does that is out of memory. The
+    /// caller must apply the writes.
     pub(crate) fn evict(&mut self) -> Vec<Write> {
         self.catch_up();
         let removed = self.keys.keys().step_by(2).cloned();

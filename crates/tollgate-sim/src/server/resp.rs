@@ -54,8 +54,8 @@ pub(crate) fn command(bytes: &[u8]) -> Result<Option<(Args<'_>, usize)>, Malform
     Ok(Some((args, at)))
 }
 
-/// Parses the line at `at`, which must begin with `sign`. Returns its number, and the start of the
-/// next line. Returns `None` while the line is incomplete.
+/// Parses the line at `at`, which consists of `sign` and a number. Returns the number, and the
+/// start of the next line. Returns `None` while the line is incomplete.
 fn number(bytes: &[u8], at: usize, sign: u8) -> Result<Option<(usize, usize)>, Malformed> {
     let Some((first, rest)) = bytes.get(at..).and_then(<[u8]>::split_first) else {
         return Ok(None);
