@@ -7,10 +7,10 @@ use crate::error::StepError;
 /// The answer of a server to a job.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// The readings of a job with charges.
+    /// The readings of a job that consists of charges.
     Readings(Readings),
-    /// The cells that a job read, in the order of the job's operations. `None` if the server has no
-    /// cell that is valid at the time of the job.
+    /// The cells that a job read, in the order of the job's operations. An element is `None` if the
+    /// server has no cell for that operation that is valid at the time of the job.
     CellTransfer(Vec<Option<Cell>>),
     /// The job joined its cells with the stored cells.
     Joined,

@@ -50,9 +50,9 @@ pub struct BatcherLimits {
     pub call: usize,
     /// The most bytes of the jobs in one call. A job with more bytes is sent in a call of its own.
     pub call_bytes: usize,
-    /// The time after which a call in flight is overdue. An overdue call no longer delays other
-    /// calls. If twice the estimated round trip is longer than this time, a call is overdue only
-    /// after twice the round trip.
+    /// The shortest time after which a call in flight is overdue. A call is overdue when it has
+    /// taken longer than this time and longer than twice the estimated round trip. An overdue call
+    /// no longer delays other calls.
     pub overdue_after: Duration,
     /// The longest time that a call on a connection waits for its reply after the batcher has
     /// started to replace the connection. The deadline of the call can end the wait earlier. The
@@ -83,7 +83,7 @@ pub struct BatcherStatus {
     pub circuit_state: CircuitState,
     /// How often the batcher's circuit breaker has opened.
     pub opened: u64,
-    /// How often the batcher detected that the server's clock was set.
+    /// How often the batcher detected that the server's clock was set to another time.
     pub clock_steps: u64,
     /// The counts of calls and jobs since the batcher was opened.
     pub counts: BatcherCounts,
@@ -235,8 +235,9 @@ impl<C: Codec> Batcher<C> {
     }
 
     /// Returns the error for a job that got no answer: [`BatcherError::Unavailable`] before
-    /// `deadline`, and [`BatcherError::TimedOut`] after it. `submitted` is the progress of the
-    /// server at the time when the job was submitted.
+    /// `deadline`, and [`BatcherError::TimedOut`] after it. In the second case, also counts the
+    /// missed deadline and reports it to the link. `submitted` is the progress of the server at the
+    /// time when the job was submitted.
     fn unanswered(&self, submitted: Progress, deadline: Instant) -> BatcherError {
         if Instant::now() < deadline {
             return BatcherError::Unavailable;

@@ -68,20 +68,22 @@ pub(crate) trait Codec: Send + Sync + 'static {
 /// How to react to an error reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorAction {
-    /// No job was executed, because the server does not have the step. Load the step, then encode
-    /// and send the jobs again.
+    /// No job was executed, because the server does not have the step. The dispatcher must load the
+    /// step, and then encode and send the jobs again.
     Load,
-    /// No job was executed, because the server is out of memory. The codec has recorded that fact.
-    /// Encode and send the jobs again.
+    /// No job was executed, because the server is out of memory. The codec has recorded that, and
+    /// encodes the next commands without new keys. The dispatcher must encode and send the jobs
+    /// again.
     Reencode,
-    /// The codec does not know how to react to this error.
+    /// The codec has no reaction to this error. The dispatcher reacts to the kind of the error.
     Nothing,
 }
 
 /// The requirements for a replica that follows a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplicaNeeds {
-    /// The replica needs nothing special.
+    /// The replica needs nothing special, because the server replicates only commands that every
+    /// server has.
     Nothing,
     /// The replica needs the Tollgate module, because the server replicates commands of this
     /// module. A replica without the module rejects these commands, so its copy would differ from

@@ -103,8 +103,7 @@ struct Indexes<'a> {
 }
 
 impl<'a> Indexes<'a> {
-    /// Returns the index of the key called `name`. `kind` is the code of the algorithm of the limit
-    /// that uses the key.
+    /// Returns the index of the key called `name`. `kind` is the code of the limit's algorithm.
     fn key(&mut self, name: &'a [u8], kind: u8) -> usize {
         *self.key_indexes.entry(name).or_insert_with(|| {
             self.locations.push(NamedLocation { name, kind });
@@ -112,8 +111,8 @@ impl<'a> Indexes<'a> {
         })
     }
 
-    /// Returns a run that contains only this job, or `None` if the job does not have exactly one
-    /// charge.
+    /// Returns a run (jobs that share one header) that consists of `job`. Returns `None` if `job`
+    /// does not have exactly one charge.
     fn run(&mut self, job: &'a Job) -> Option<Run> {
         let [operation @ JobCharge { op: Op::Charge { cost }, .. }] = &*job.charges else {
             return None;
@@ -131,7 +130,8 @@ impl<'a> Indexes<'a> {
     }
 }
 
-/// The most charges of a job that can be encoded without a code for each charge.
+/// The most charges of a job with a single code for the operations of all charges. A job with more
+/// charges has a code for each charge.
 const MAX_CHARGES: usize = 16;
 const TAKE_ALL: u8 = 8;
 

@@ -4,8 +4,8 @@ use std::fmt;
 
 use tollgate_core::StoreError;
 
-/// The reason why the step in the server did not execute a job. Nothing was charged, except after
-/// [`Corrupt`](Self::Corrupt).
+/// The reason why the step in the server did not execute a job. After [`Corrupt`](Self::Corrupt),
+/// the job may have been charged. After every other error, nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StepError {

@@ -63,7 +63,9 @@ impl KeyedHash for Plain {
 }
 
 /// Encodes the jobs that `data` chooses as commands, passes the keys and the argument of each
-/// command to `step`, and decodes the replies. Returns the answers as text.
+/// command to `step`, and decodes the replies. Returns the answers as text. `has_tables` is true if
+/// the step stores state in tables that many subjects share, and false if each limit and subject
+/// has a key.
 ///
 /// # Panics
 /// If `step` returns no reply, or a reply that does not decode as an answer to every job.

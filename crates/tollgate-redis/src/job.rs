@@ -40,14 +40,15 @@ pub(crate) struct Rule {
     pub(crate) counts_refused: u8,
     pub(crate) quota: u64,
     pub(crate) window: u64,
-    /// A parameter that depends on the algorithm: the anchor or the end of the current window, the
-    /// precision, or the burst.
+    /// A parameter that depends on the algorithm. For a fixed window, the code of its anchor or the
+    /// end of its scheduled window; for a sliding window, the precision; for a token bucket, the
+    /// burst.
     pub(crate) extra: u64,
     pub(crate) skew_max: u64,
 }
 
-/// The operation on one cell. `Cell` reads the stored cell. `Join` joins the stored cell with the
-/// cell that these bytes encode.
+/// The operation of a job on one cell. `Cell` reads the stored cell. `Join` joins the stored cell
+/// with the cell that the bytes of the variant encode.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Charge {
@@ -141,7 +142,7 @@ impl Job {
         }
     }
 
-    /// Returns whether the job changes nothing, whatever state the server has.
+    /// Returns whether the job only reads: it changes nothing, whatever state the server has.
     pub(crate) fn is_read_only(&self) -> bool {
         self.charges.iter().all(|operation| match operation.op {
             Op::Charge { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => {
@@ -178,7 +179,9 @@ impl JobCharge {
 }
 
 impl Rule {
-    /// The smallest `extra` that the step reads as the end of a scheduled window.
+    /// The smallest value of `extra` that the step reads as the end of a scheduled window. The
+    /// smaller values 0 and 1 stand for windows that open with the first request and for calendar
+    /// windows.
     const FIRST_SCHEDULED_END: u64 = 2;
     /// The code of the algorithm `fixed_window`.
     pub(crate) const FIXED_WINDOW: u8 = 1;
@@ -280,9 +283,9 @@ impl Op {
     }
 }
 
-/// Returns the time until which the server remembers a refund. The server remembers the refund
-/// while its charge can be refunded, but for at most two windows and the tolerated clock
-/// difference, even if the receipt claims more.
+/// Returns the time until which the server remembers a refund, to ignore repetitions of it. This is
+/// the end of the time in which the charge at `position` can be refunded, but at most two windows
+/// and the tolerated clock difference after `now`, even if a receipt contains a later position.
 fn remembered_until(limit: &Limit, position: ChargePosition, now: Timestamp) -> Timestamp {
     let window: Millis = limit.window();
     let longest = now.after(window).after(window).after(limit.skew_tolerance());

@@ -36,8 +36,8 @@ pub struct Keys {
     tag: Option<Tag>,
 }
 
-/// Selects a part of a subject. The hash of this part is the hash tag of the subject's keys.
-/// Subjects with the same tag share a cluster slot.
+/// Selects the part of a subject that determines the cluster slot of its keys. The hash of this
+/// part is the hash tag of the keys, so subjects with an equal part share a slot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Tag {
     /// The first pair of a name and a value. For example, limits on `token` and limits on `token,
@@ -73,16 +73,17 @@ impl Keys {
         self
     }
 
-    /// Returns the cluster slot of the keys of `subject`. Without a [`Tag`], returns the slot of
-    /// the keys that do not reveal the subject.
+    /// Returns the cluster slot of the keys of `subject`. Without a [`Tag`], keys that contain the
+    /// subject in clear text have another slot, and this function returns the slot of the keys that
+    /// contain its hash.
     pub(crate) fn slot(&self, subject: &Subject) -> Slot {
         let mut tag = String::with_capacity(22);
         push_base64(&mut tag, self.hash.hash(self.tagged_part(subject)));
         Slot::of(tag.as_bytes())
     }
 
-    /// Appends the subject in clear text if `reveal` selects that, and as a hash in every other
-    /// case.
+    /// Appends the subject to `name`. The subject is in clear text if `reveal` selects that and the
+    /// text has at most [`MAX_CLEAR_SUBJECT_BYTES`]. In every other case, its hash is appended.
     fn push_subject(&self, name: &mut String, reveal: Reveal, subject: &Subject) {
         let begin = name.len();
         if reveal == Reveal::Clear {

@@ -27,8 +27,8 @@ use crate::connection::{Endpoint, LinkError, ServerReport};
 pub(crate) struct Members {
     election: Mutex<PrimaryElection>,
     view: watch::Sender<MembersView>,
-    /// A number that changes whenever the roles of all servers must be queried immediately, without
-    /// waiting for the next periodic query.
+    /// A number that is changed to request that the roles of all servers are queried immediately,
+    /// without waiting for the next periodic query.
     inquiries: watch::Sender<u64>,
     losses: DataLossMonitor,
     /// The reason why the list contains no server. `None` while a server is known.
@@ -42,8 +42,8 @@ pub(crate) struct MembersView {
     pub(crate) servers: Arc<[Endpoint]>,
     /// The addresses of the servers.
     addresses: Arc<[Box<str>]>,
-    /// The address of the primary that a trusted vote of sentinels names. `None` without such a
-    /// vote.
+    /// The address of the primary that a trusted vote of sentinels names. `None` if there is no
+    /// trusted vote.
     primary: Option<Box<str>>,
     /// The servers that must not be charged, because another server replaced them. Maps the address
     /// of each such server to the address of its successor.
@@ -51,8 +51,8 @@ pub(crate) struct MembersView {
     /// The servers that report the role of a primary and are not chosen. Maps the address of each
     /// such server to the address of the chosen server.
     outranked: Arc<BTreeMap<Box<str>, Box<str>>>,
-    /// The servers that have neither answered nor failed to answer since the start. One of these
-    /// servers may have the counters, so no server is charged until this set is empty.
+    /// The servers that were not queried successfully or unsuccessfully since the start. One of
+    /// these servers may have the counters, so no server is charged until this set is empty.
     unqueried: Arc<BTreeSet<Box<str>>>,
 }
 

@@ -31,8 +31,8 @@ impl NodeAddress {
         }
     }
 
-    /// Parses `host:port`. If the host is empty or `?`, the address gets the host `source_host`, the
-    /// host of the node that sent the text. Returns `None` if the text is not a valid address.
+    /// Parses `host:port`. If the host is empty or `?`, the address gets the host `source_host`,
+    /// the host of the node that sent the text. Returns `None` if the text is not a valid address.
     pub(crate) fn read(text: &str, source_host: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
         let host = if matches!(host, "" | "?") { source_host } else { host };
@@ -51,8 +51,8 @@ impl NodeAddress {
         self.port
     }
 
-    /// Returns an endpoint for this address. The endpoint has the user and the certificates of
-    /// `like`.
+    /// Returns an endpoint for this address. The endpoint has the user, the certificates and the
+    /// protocol version of `like`. Without `like`, the endpoint has the defaults.
     pub(crate) fn endpoint(&self, like: Option<&Endpoint>) -> Endpoint {
         let tls = like.and_then(|like| match &like.address {
             Address::Tcp { tls, .. } => tls.clone(),

@@ -22,8 +22,9 @@ use crate::script::{RuntimeChoice, StepRuntime};
 use crate::shard::{PrimaryChoice, Shard, ShardSettings};
 use crate::step_codec::StepCodec;
 
-/// The shortest deadline that a read-only call divides between a replica and the primary. The
-/// replica and the primary each get half of the deadline.
+/// The shortest deadline with which a read-only call is sent to a replica first. The replica must
+/// answer within half of the deadline, and the primary gets the remaining time if no replica
+/// answers. A call with a shorter deadline is sent only to the primary.
 const SHARED_FROM: Duration = Duration::from_millis(10);
 
 /// A store that keeps the counters of limits in one shard: a primary, and replicas that may be

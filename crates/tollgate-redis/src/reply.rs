@@ -104,8 +104,8 @@ fn take_window_readings(job: &Job, rest: &mut &[u8], outcome: Outcome) -> Option
     (outcome == Outcome::Admitted || !readings.all_admitted()).then_some(readings)
 }
 
-/// The remaining part of an answer that several jobs share. These jobs charge the same window one
-/// after the other.
+/// The remaining part of an answer that several jobs share. Jobs share an answer if they charge the
+/// same window one after the other.
 #[derive(Default)]
 struct Run {
     jobs: u64,

@@ -70,10 +70,10 @@ pub enum RuntimeChoice {
 /// The commands that run the step for jobs that only read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadVerb {
-    /// `FCALL_RO` or `EVALSHA_RO`, which Redis 7.0 introduced. These commands are used if the user
-    /// may call them.
+    /// `FCALL_RO` or `EVALSHA_RO`, which Redis 7.0 introduced. They are used if the user may call
+    /// them.
     ReadOnly,
-    /// The commands that are also used for jobs that write.
+    /// `FCALL` or `EVALSHA`, which also run the step for jobs that write.
     Plain,
 }
 

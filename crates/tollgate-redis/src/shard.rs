@@ -25,7 +25,7 @@ pub enum ReadFrom {
     /// primary answers.
     #[default]
     Replicas,
-    /// The primary answers.
+    /// The primary answers every read-only call.
     Primary,
 }
 

@@ -64,7 +64,8 @@ impl StepCodec {
         Access::Write(self.room())
     }
 
-    /// Returns whether the step may create keys in the next command, and counts this command.
+    /// Returns whether the next command may create keys, and counts this command. After the server
+    /// reported that it is out of memory, [`TIGHT_COMMANDS`] commands may not create keys.
     fn room(&self) -> KeyCreation {
         let fewer = |left: u32| left.checked_sub(1);
         match self.tight_commands_left.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {

@@ -14,8 +14,8 @@ use crate::key::Keys;
 use crate::script::{RuntimeChoice, StepRuntime, is_out_of_memory, query};
 use crate::step_codec::StepCodec;
 
-/// The most attempts to send one call. A call is sent again only if the server reports that no part
-/// of the call was executed.
+/// The most times that one call is sent. A call is sent again only if the server reports that no
+/// part of the call was executed.
 const MAX_SENDS: usize = 8;
 
 /// A store that keeps the counters of limits in one Redis or Valkey server. The step in the server

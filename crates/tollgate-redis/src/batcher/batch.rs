@@ -14,8 +14,8 @@ use super::route::{Priority, Route};
 /// late.
 const TOO_LATE_TO_SEND: Duration = Duration::from_millis(2);
 
-/// The most times that one job may be sent, including the first time. The deadline of the job
-/// usually ends the attempts earlier.
+/// The most times that one job is sent, including the first time. Usually the deadline of the job
+/// ends the attempts earlier.
 const MAX_SENDS: u8 = 8;
 
 /// The caller that waits for the answer to a job, and the deadline of the job.
@@ -45,7 +45,7 @@ impl<A> Waiter<A> {
         Self { answer, deadline, route, priority, sends: 0 }
     }
 
-    /// Returns whether this waiter's job and the job of `other` may share a command.
+    /// Returns whether the jobs of this waiter and of the waiter `other` may share a command.
     fn joins(&self, other: &Self) -> bool {
         self.priority == other.priority && self.route.joins(other.route)
     }
@@ -190,8 +190,8 @@ impl<J, A> Batch<J, A> {
     }
 
     /// Delivers `answers` to the waiters of the jobs, in the order of the jobs. If an answer is an
-    /// error for which `again` returns true, the waiter gets no answer, and its job is returned to
-    /// be sent again.
+    /// error for which `again` returns true, the waiter gets no answer. The returned batch contains
+    /// the jobs of these waiters, which must be sent again.
     pub(super) fn complete_each(
         self,
         answers: impl IntoIterator<Item = Result<A, BatcherError>>,

@@ -40,8 +40,9 @@ impl Call {
         Self::Several { commands: several, replies, answers }
     }
 
-    /// Sends the call over `connection` and waits, without a time limit, for the reply to each
-    /// command. An outer error means that the connection failed.
+    /// Sends the call over `connection` and waits, without a time limit, for the replies. Returns
+    /// one result for each command with jobs: the reply, or the error that the server returned. An
+    /// error of the whole call means that the connection failed.
     pub(super) async fn send(
         &self,
         connection: &Connection,

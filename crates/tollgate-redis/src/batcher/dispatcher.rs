@@ -30,8 +30,8 @@ pub(super) struct Dispatcher<C: Codec> {
     link: Arc<Link>,
     counters: Arc<Counters>,
     disconnect_grace: Duration,
-    /// The generation of the newest connection that was found to be unusable. Older connections are
-    /// unusable too.
+    /// The generation of the newest connection that was found to be unusable. Connections with this
+    /// or a lower generation are not used.
     left: AtomicU64,
     pacing: Arc<Pacing>,
     /// The last time at which the step was loaded because the server had lost the step. `None` if
@@ -51,7 +51,8 @@ enum Outcome {
     Disconnected,
 }
 
-/// The reaction that an error reply requires.
+/// The consequences of an error reply: whether the call may have been executed, and whether the
+/// server can still be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ErrorClass {
     /// The server executed nothing and cannot serve now. Another server may be able to serve, or
@@ -157,8 +158,9 @@ impl<C: Codec> Dispatcher<C> {
     }
 
     /// Returns the connection to use. If a connection is being opened, waits for the connection,
-    /// until `last` at most. Returns `None` if the server is down, if no usable connection is open
-    /// by `last`, or if `last` is `None`.
+    /// until `last` at most. `last` is the latest deadline of the jobs to send, or `None` if there
+    /// are no jobs. Returns `None` if the server is down, if no usable connection is open by
+    /// `last`, or if `last` is `None`.
     async fn connection(
         &self,
         phases: &mut watch::Receiver<Phase>,
@@ -305,9 +307,9 @@ impl<C: Codec> Dispatcher<C> {
         }
     }
 
-    /// Loads the step into the server, unless another call has loaded the step since `sent`. If
-    /// several calls find that the step is missing, one call loads the step, and the other calls
-    /// wait.
+    /// Loads the step into the server, unless another call has loaded the step after `sent`, the
+    /// time at which the failed call was sent. If several calls find that the step is missing, one
+    /// call loads the step, and the other calls wait.
     async fn load(&self, connection: &Connection, sent: Instant) {
         let mut loaded = self.loaded.lock().await;
         if loaded.is_some_and(|at| sent < at) {

@@ -10,20 +10,20 @@ use tokio::time::{Instant, timeout};
 use super::CALLS_IN_FLIGHT;
 use super::sync::{AtomicU64, AtomicUsize};
 
-/// The round trip time that permits one call in flight without a wait. The number of permitted
-/// calls is the estimated round trip divided by this time. If the round trip is shorter than twice
-/// this time, one call is in flight at a time. Each call carries the jobs that were queued during
-/// the previous call.
+/// The part of the round trip time that permits one call in flight without a wait. The number of
+/// permitted calls is the estimated round trip divided by this time, and at least one. Each call
+/// carries the jobs that were queued during the previous call.
 const ROUND_TRIP_PER_CALL: Duration = Duration::from_micros(250);
 
 /// The maximum number of calls in flight that are sent without a wait. Further calls, up to
-/// [`CALLS_IN_FLIGHT`], are spread over the round trip. If all calls were sent at once, the next
-/// job would have to wait for a whole round trip.
+/// [`CALLS_IN_FLIGHT`], are spread over the round trip: if all of them were sent at the same time,
+/// the next job would have to wait for a whole round trip.
 const AT_ONCE: usize = CALLS_IN_FLIGHT / 2;
 
-/// The divisor for a call that took longer than the estimated round trip: the estimate moves by a
-/// 32nd of the difference. A shorter call replaces the estimate, because only the shortest calls
-/// did not wait in the network or in the server.
+/// The divisor by which a call that took longer than the estimated round trip changes the estimate:
+/// the estimate grows by a 32nd of the difference. A call that took less time than the estimate
+/// replaces the estimate, because only the shortest calls did not wait in the network or in the
+/// server.
 const LONGER_CALL_SHARE: u64 = 32;
 
 /// Counts the calls of a batcher that are in flight, and decides whether another call may be sent.
@@ -226,8 +226,8 @@ mod tests {
         assert!(slots.iter().all(Option::is_some));
     }
 
-    /// Further calls are not sent all at once. Otherwise the next job would wait for a whole round
-    /// trip.
+    /// Calls beyond [`AT_ONCE`] are not sent all at once. Otherwise the next job would wait for a
+    /// whole round trip.
     #[tokio::test]
     async fn further_calls_are_spread_over_the_round_trip() {
         let pacing = pacing(Duration::from_millis(400));

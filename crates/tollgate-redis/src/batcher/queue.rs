@@ -55,7 +55,8 @@ impl<C: Codec> QueueSender<C> {
         self.bytes.load(Ordering::Relaxed) == 0
     }
 
-    /// Adds `job` to the queue. If the queue is full, rejects the job at once.
+    /// Adds `job`, which has `bytes` bytes, to the queue. If the queue is full, rejects the job at
+    /// once.
     pub(super) fn put(
         &self,
         job: C::Job,

@@ -4,14 +4,16 @@
 /// command with the job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// The server stores every key. The job may share a command with any other job of this route.
+    /// The server stores every key. The job may share a command with any other job that has the
+    /// route `Any`.
     #[default]
     Any,
-    /// The job may share a command only with jobs of the same slot. A cluster node rejects commands
-    /// with keys of several slots.
+    /// A cluster node owns the slot with this number. The job may share a command only with jobs of
+    /// the same slot, because a cluster node rejects commands with keys of several slots.
     Slot(u16),
-    /// The job is sent in a command of its own, because its slot is being moved to another node.
-    /// Both nodes reject a command if some of its keys have been moved and others have not.
+    /// The job is sent in a command of its own, because its slot is being moved to another node. In
+    /// a shared command, the keys of one job could be moved and the keys of another job not, and
+    /// then both the old and the new node of the slot would reject the command.
     Separate,
     /// The job is sent in a command of its own, after `ASKING`, because its slot is being moved to
     /// this node.
@@ -24,7 +26,7 @@ impl Route {
         self != Self::Any
     }
 
-    /// Returns whether two jobs may share a command.
+    /// Returns whether a job with this route and a job with the route `other` may share a command.
     pub(super) fn joins(self, other: Self) -> bool {
         match (self, other) {
             (Self::Any, Self::Any) => true,

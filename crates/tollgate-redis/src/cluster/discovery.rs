@@ -23,9 +23,10 @@ const REFRESH_AT_MOST_EVERY: Duration = Duration::from_millis(100);
 /// The number of nodes that one discovery queries at the same time.
 const MAX_PROBES: usize = 3;
 
-/// The number of consecutive discoveries with an older epoch than the known epoch that are ignored.
-/// These answers may come from nodes that were cut off from the cluster. If the next discovery also
-/// returns an older epoch, the cluster was created again, and the older layout is accepted.
+/// The most discoveries in a row that are ignored because they returned an older epoch than the
+/// known epoch. Such answers may come from nodes that were cut off from the cluster. If one more
+/// discovery returns an older epoch, the cluster was created again, and the older layout is
+/// accepted.
 const MAX_STALE_PROBES: u32 = 5;
 
 /// The known layout of a cluster, which the store and the discovery task share.
@@ -34,8 +35,8 @@ pub(super) struct SharedMap {
     map: watch::Sender<MapState>,
     /// Wakes the discovery task early.
     changed: Notify,
-    /// The node that the next discovery queries first, because a redirect pointed to it. `None`
-    /// without such a redirect since the last discovery.
+    /// The node that the next discovery queries first, because a redirect named it. `None` if no
+    /// redirect has named a node since the last discovery.
     named: Mutex<Option<NodeAddress>>,
     last_error: Mutex<Option<ClusterError>>,
     importing_groups: ImportingGroups,

@@ -24,8 +24,8 @@ use crate::topology::Topology;
 pub(super) struct Group {
     nodes: Vec<NodeAddress>,
     shard: Shard<NodeCodec>,
-    /// The slot of the generation key, by which a loss of data is detected. `None` before the group
-    /// has slots. If this key is missing, the other keys of the group are lost too.
+    /// The slot of the generation key, or `None` before the group has slots. If the generation key
+    /// is missing on the primary, the group has lost all of its keys.
     witness: Mutex<Option<Slot>>,
 }
 
@@ -78,9 +78,9 @@ impl Group {
         self.nodes.contains(node)
     }
 
-    /// Returns whether the group can serve `layout` without a change. The group may contain more
-    /// nodes than `layout`, such as a primary that has died, if `others` does not list these nodes
-    /// in another group.
+    /// Returns whether the group can serve `layout` without a change. The group must contain all
+    /// nodes of `layout`. It may contain further nodes, such as a primary that has died, if
+    /// `others` does not list any of the group's nodes in another group.
     pub(super) fn serves(&self, layout: &GroupLayout, others: &[GroupLayout]) -> bool {
         let is_elsewhere = |node: &NodeAddress| {
             let others = others.iter().filter(|other| other.primary != layout.primary);

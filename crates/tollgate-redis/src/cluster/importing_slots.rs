@@ -9,8 +9,9 @@ use tokio::time::Instant;
 use super::group::Group;
 use crate::node_address::NodeAddress;
 
-/// The most groups in [`ImportingGroups`] at a time. A node can cause a connection to each of these
-/// groups by a redirect, so the limit bounds the connections.
+/// The most groups in [`ImportingGroups`] at a time. A node can make this process open a group, and
+/// thereby a connection, by a redirect to an unknown address. The limit bounds the number of these
+/// connections.
 const MAX_IMPORTING_GROUPS: usize = 64;
 
 /// The time without a call after which an importing group is dropped.
@@ -29,7 +30,7 @@ struct ImportingGroup {
 
 impl ImportingGroups {
     /// Returns the group of `node`. If this group does not exist yet, opens it with `open`. Returns
-    /// `None` if there are too many groups.
+    /// `None` if the group does not exist and there are already [`MAX_IMPORTING_GROUPS`] groups.
     pub(super) fn get_or_open(
         &self,
         node: &NodeAddress,

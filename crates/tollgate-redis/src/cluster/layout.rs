@@ -101,8 +101,8 @@ fn read_entry(entry: &Value, host: &str) -> Result<Entry, LayoutError> {
 }
 
 /// Parses a node of an entry: an endpoint, a port, and further fields, which are ignored. If the
-/// reply contains no endpoint for the node, the node gets `host`, the host of the node that
-/// answered. Returns `None` if the node has no usable address.
+/// reply contains no endpoint for the node, the node gets `host`, the host of the server that sent
+/// the reply. Returns `None` if the node has no usable address.
 fn read_node(node: &Value, host: &str) -> Option<NodeAddress> {
     let Value::Array(parts) = node else { return None };
     let [endpoint, Value::Int(port), ..] = parts.as_slice() else { return None };

@@ -50,7 +50,7 @@ impl SlotMap {
         self.groups.iter().find(|group| group.has(node))
     }
 
-    /// Returns the first slot of each group for which `is_such` returns true.
+    /// Returns the groups for which `is_such` returns true, each as the number of its first slot.
     pub(super) fn first_slots(&self, is_such: impl Fn(&Group) -> bool) -> Vec<usize> {
         let such = (0_u16..).zip(&self.groups).filter(|(_, group)| is_such(group));
         let first = |index| self.owners.iter().position(|it| it.load(Ordering::Relaxed) == index);

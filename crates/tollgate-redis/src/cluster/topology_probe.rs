@@ -110,8 +110,8 @@ async fn question(endpoint: &Endpoint) -> Result<Answer, ClusterError> {
     Ok(Answer { layout, view, address })
 }
 
-/// Returns the host of the server at `endpoint`. If the server reports a node without a host, the
-/// node gets this host.
+/// Returns the host of the server at `endpoint`. A node that the server reports without a host gets
+/// this host.
 fn host(endpoint: &Endpoint) -> &str {
     match &endpoint.address {
         Address::Tcp { host, .. } => host,

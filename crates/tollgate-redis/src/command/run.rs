@@ -9,10 +9,10 @@ use super::{push_index, push_number};
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Run {
     pub(super) now: Timestamp,
-    /// The index of the limit in the command.
+    /// The index, in the command, of the limit that the jobs charge.
     pub(super) rule: usize,
     pub(super) cost: u64,
-    /// The index of the first key in the command.
+    /// The index, in the command, of the key that the first job charges.
     pub(super) key: usize,
     pub(super) jobs: usize,
     pub(super) keys: Keys,
@@ -21,7 +21,7 @@ pub(super) struct Run {
 /// The keys that the jobs of a run charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Keys {
-    /// Each job charges the key that follows the key of the previous job.
+    /// Each job charges the key with the index that follows the index of the previous job's key.
     Consecutive,
     /// Every job charges the first key.
     Same,

@@ -26,13 +26,14 @@ struct Calls {
     in_flight: usize,
     /// The number of calls in flight without a waiting caller.
     abandoned: usize,
-    /// Whether a task waits for the server to answer the abandoned calls.
+    /// Whether a task already waits until the server has answered the abandoned calls.
     is_probed: bool,
     /// The time at which the last call was sent, or at which the connection was opened if no call
     /// was sent.
     used_at: Instant,
-    /// The time at which the server last answered a call. If a later call was sent while no other
-    /// call was in flight, the time at which that call was sent.
+    /// The time since which the server owes an answer to a call in flight: the time of the server's
+    /// last answer, or, if a later call was sent while no other call was in flight, the time at
+    /// which that call was sent.
     progress_at: Instant,
     /// Whether a reply on the connection was delayed for [`STALL_MAX`].
     has_stalled: bool,

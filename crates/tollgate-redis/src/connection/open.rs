@@ -30,11 +30,14 @@ const PROBE: &str = "ROLE, TIME, PING, INFO and MGET";
 pub(crate) struct ServerReport {
     /// The role of the server.
     pub(crate) role: Role,
-    /// The clock of the server, if the user may read it.
+    /// The reading of the server's clock. `None` if the access rules do not permit the user to read
+    /// it.
     pub(crate) clock: Option<Reading>,
-    /// The replication state of the server, if the user may read it.
+    /// The replication state of the server. `None` if the access rules do not permit the user to
+    /// read it.
     pub(crate) replication: Option<Replication>,
-    /// The server's copy of the shard's mark.
+    /// The server's copy of the shard's mark: a key that servers with the shard's counters have and
+    /// an empty server lacks.
     pub(crate) mark: EpochMark,
     /// The time at which the report arrived.
     pub(crate) at: Instant,

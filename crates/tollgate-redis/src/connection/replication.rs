@@ -17,7 +17,8 @@ pub(crate) struct Replication {
     /// The replication offset: how many bytes of the replication stream with the id `history` the
     /// server has received or written.
     pub(crate) offset: u64,
-    /// The time since the server last received data from its primary, if the server is a replica.
+    /// The time since a replica last received data from its primary. `Duration::MAX` if the replica
+    /// is not connected to its primary, and zero if the server is not a replica.
     pub(crate) silence: Duration,
     /// The earlier history that this server's history continues, if such a history is known.
     pub(crate) origin: Option<Origin>,
@@ -90,9 +91,9 @@ impl Replication {
     }
 }
 
-/// Returns the earlier history from the fields `history` and `first`, or `None` without an earlier
-/// history. A server without an earlier history reports the offset -1 and an id that consists of
-/// zeros.
+/// Returns the earlier history that the server reports. `history` is the value of the field
+/// `master_replid2`, and `first` the value of `second_repl_offset`. Returns `None` if there is no
+/// earlier history: the server then reports the offset -1 and an id that consists of zeros.
 fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
     let first: u64 = first?.parse().ok()?;
     // The server reports the offset of the first byte that does not belong to the earlier history.

@@ -20,8 +20,8 @@ const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// recorded reports.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// The write progress of a shard's primary: its reports of the last [`LAG_MAX`], and the last
-/// report before them.
+/// The write progress of a shard's primary: the offsets that it reported in the last [`LAG_MAX`],
+/// and the last offset that it reported before that.
 ///
 /// A replica keeps up if it has received everything that the primary had written [`LAG_MAX`] ago.
 /// The check compares replication offsets and not the servers' clocks, so the check is valid even
@@ -85,9 +85,11 @@ pub enum Lag {
     /// The server follows another primary, or follows no primary. The server's data belongs to
     /// another history.
     OtherEpoch,
-    /// The server has not received data from its primary for this time.
+    /// The server has not received data from its primary. The value is the time since it last
+    /// received data.
     Silence(Duration),
-    /// The server lacks this number of the bytes that the primary had written [`LAG_MAX`] ago.
+    /// The server lacks some of the bytes that the primary had written [`LAG_MAX`] ago. The value
+    /// is the number of missing bytes.
     Behind(u64),
 }
 

@@ -94,8 +94,9 @@ const FOREIGN: [CheckedCommand; 3] = [
     harmful("SET", "SET nobody:tg1 nothing"),
 ];
 
-/// A command that every user with permission to send the script may also send. If a server reports
-/// that this command is denied, the server does not support the check by access rules.
+/// A command that the user is certainly permitted to send, because the check by access rules itself
+/// runs as a script. If the server reports that this command is denied, the server does not support
+/// the check by access rules.
 const CONTROL: &str = "EVALSHA nothing 0";
 
 const SCRIPT: &str = include_str!("probe_permissions.lua");
@@ -174,9 +175,9 @@ async fn by_trying(
     Ok(replies.iter().map(is_permitted).collect())
 }
 
-/// Returns whether the reply means that the command is permitted. The server checks permissions
-/// first. So the command is permitted if the reply is the error that another node owns the key, or
-/// that the server has lost its primary.
+/// Returns whether the reply means that the command is permitted. Some errors also mean that: the
+/// server checks permissions first, so a command is permitted if the server replies that another
+/// node owns the key, or that it has lost its primary.
 fn is_permitted(reply: &Value) -> bool {
     match reply {
         Value::ServerError(error) => {
@@ -186,8 +187,8 @@ fn is_permitted(reply: &Value) -> bool {
     }
 }
 
-/// Returns the error of the connection, if the connection failed. An error reply of the server
-/// gives `Ok`.
+/// Returns the error of the connection, if the connection failed. Returns `Ok` for any reply of the
+/// server, including an error reply.
 fn lost(reply: RedisResult<Value>) -> RedisResult<()> {
     match reply {
         Err(error) if error.code().is_none() => Err(error),

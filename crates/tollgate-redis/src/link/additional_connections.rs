@@ -69,10 +69,10 @@ impl ConnectionPool {
     /// Creates a pool with the connection `first`. The server of `first` has `required_role` and
     /// reported `report`. Opening an additional connection takes at most `connect`.
     ///
-    /// The pool opens no additional connections if `report` lacks one of two values. Without the
-    /// replication id, another server at the same address would not be detected. Without the
-    /// server's time, commands have no deadline, so the server could not refuse a charge that
-    /// arrives after its refund on another connection.
+    /// The pool opens no additional connections if `report` lacks the replication id or the
+    /// server's time. Without the replication id, another server at the same address would not be
+    /// detected. Without the server's time, commands have no deadline, so the server could not
+    /// refuse a charge that arrives after its refund on another connection.
     pub(super) fn new(
         first: Connection,
         required_role: &RequiredRole,

@@ -29,7 +29,7 @@ pub(super) struct ShardConnector<C> {
     /// The address of the server that the last connection led to. `None` before the first
     /// connection.
     served: Option<Box<str>>,
-    /// Whether the last two connections led to different servers.
+    /// Whether the last connection led to another server than the connection before it.
     took_over: bool,
 }
 

@@ -70,7 +70,7 @@ impl EpochTracker {
         self.number.load(Ordering::SeqCst)
     }
 
-    /// Returns whether charges are rejected now, because the current epoch is not released.
+    /// Returns whether charges are rejected now, because the current epoch has not been released.
     pub(crate) fn holds(&self) -> bool {
         self.is_held.load(Ordering::Relaxed)
             && self.number() != self.released.load(Ordering::SeqCst)

@@ -8,7 +8,7 @@ use tokio::time::{Instant, timeout};
 use crate::codec::{Codec, ReplicaFitness, ReplicaNeeds};
 use crate::connection::{Endpoint, LinkError, Pushes, ReplicaAddress, Replication, open};
 
-/// The time after which a replica that gave no answer is queried again.
+/// The time after which replicas that gave no answer are queried once more.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
 /// The replicas of one server that passed the check.

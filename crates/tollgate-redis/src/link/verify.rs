@@ -53,8 +53,9 @@ impl RequiredRole {
         }
     }
 
-    /// Passes the replication report of the server at `address` to the replication progress and to
-    /// `members`. Returns an error if the server may not be used.
+    /// Processes the report of the server at `address`. For a primary, records the report in
+    /// `members` and, if this role has a replication progress, in the progress. For a replica,
+    /// checks that it keeps up with the primary. Returns an error if the server may not be used.
     fn read_replication(
         &self,
         address: &str,

@@ -212,9 +212,9 @@ impl KnownState {
         is_due
     }
 
-    /// Returns the result to use after the generation key was missing and was created again.
-    /// `found` is the result of reading the created key. If the created key cannot be read but an
-    /// earlier value is known, the earlier value still counts as lost.
+    /// Returns the result of a check that found no generation key and created the key. `found` is
+    /// the result of reading the created key. If the created key cannot be read, and an earlier
+    /// value of the key is known, the result is [`Found::Missing`], so the loss is still detected.
     fn replaces(&self, found: Found) -> Found {
         match found {
             Found::Unreadable if self.generation.is_some() => Found::Missing,
@@ -292,14 +292,16 @@ impl KnownState {
 enum Lineage {
     /// The current history is the known history.
     Same,
-    /// The relation of the two histories is unknown.
+    /// It is unknown whether the current history continues the known history.
     Unknown,
-    /// The current history continues the known history. No missing bytes are known.
+    /// The current history is a new history that continues the known history. No bytes of the known
+    /// history are known to be missing.
     Other,
     /// The current history continues the known history, but this number of bytes at the end of the
     /// known history is missing.
     Truncated(u64),
-    /// The current history ends before the end of the known history.
+    /// The current history ends before the last known end of the known history: the primary has
+    /// older data than at the last check.
     RolledBack,
 }
 

@@ -46,8 +46,8 @@ pub(super) struct PrimaryElection {
     /// such server to the address of the chosen server. The map is computed again after each report
     /// and vote.
     outranked: BTreeMap<Box<str>, Box<str>>,
-    /// The servers in the order of the configuration. `None` if the marks do not choose among
-    /// several primaries.
+    /// The servers in the order of the configuration, which chooses among several primaries with
+    /// equal marks. `None` if marks do not choose the primary.
     order: Option<Arc<[Box<str>]>>,
     /// The number of configured sentinels.
     sentinels: usize,
@@ -150,8 +150,9 @@ impl PrimaryElection {
         }
     }
 
-    /// From now on, the shard's mark chooses among several primaries. If the marks are equal, the
-    /// `order` of the configuration chooses.
+    /// From now on, the shard's [mark](EpochMark) chooses among several servers that report
+    /// themselves as primary. If their marks are equal, the server that comes first in `order`, the
+    /// order of the configuration, is chosen.
     pub(super) fn choose_by_mark(&mut self, order: Arc<[Box<str>]>) {
         self.order = Some(order);
     }

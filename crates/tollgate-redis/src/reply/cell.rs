@@ -5,8 +5,8 @@ use tollgate_core::Cell;
 
 use crate::job::{JobCharge, Op};
 
-/// Decodes the cell at the front of `rest`, which is the answer to `charge`. Returns `None` if no step
-/// could have sent such a cell, and `Some(None)` if the server has no cell.
+/// Decodes the cell at the front of `rest`, which is the answer to `charge`. Returns `None` if no
+/// step could have sent such a cell, and `Some(None)` if the server has no cell.
 pub(super) fn take_cell(charge: &JobCharge, rest: &mut &[u8]) -> Option<Option<Cell>> {
     let Op::Cell = charge.op else { return None };
     let (size, after) = rest.split_first_chunk()?;

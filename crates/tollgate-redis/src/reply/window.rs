@@ -31,9 +31,9 @@ impl Window {
         matches!(byte, b'+' | b'1'..=b'9')
     }
 
-    /// Decodes the window at the front of `rest`. If earlier jobs of the same command charged the
-    /// window after the command read it, their units come before the digits of the window. Returns
-    /// `None` if `rest` does not start with a window.
+    /// Decodes the window at the front of `rest`. Earlier jobs of the same command may have charged
+    /// the window since the command read it. The units of these jobs then come before the digits of
+    /// the window. Returns `None` if `rest` does not start with a window.
     pub(super) fn take(rest: &mut &[u8]) -> Option<Self> {
         let mut counted = 0;
         if rest.first() == Some(&b'+') {

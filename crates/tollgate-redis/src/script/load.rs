@@ -9,7 +9,8 @@ use super::{
 };
 use crate::command::{Command, KeyCreation};
 
-/// A text that is neither a valid library nor a valid script.
+/// A text that is neither a valid library nor a valid script. It is sent to find out whether the
+/// user may load code, and cannot be loaded.
 const NO_STEP: &str = "no step";
 
 /// How the step runs in a server, and the commands for reads.
@@ -58,8 +59,8 @@ impl Step {
     }
 
     /// Determines how a replica runs the step. `primary` is how the step runs in the replica's
-    /// primary, if that is known. A replica receives functions only from its primary. Scripts are
-    /// loaded into a replica as into any other server.
+    /// primary, or `None` if that is not known. A replica receives functions only from its primary.
+    /// Scripts are loaded into a replica as into any other server.
     ///
     /// # Errors
     /// The server's last error, if the step can run in no way that `choice` permits. The same error
@@ -236,8 +237,8 @@ fn is_denied(error: &RedisError) -> bool {
     error.code() == Some("NOPERM")
 }
 
-/// Returns whether an error says nothing about the step, because no answer arrived or the server
-/// cannot answer now.
+/// Returns whether an error leaves open whether the server has the step, because no answer arrived
+/// or the server cannot answer now.
 fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))
 }

@@ -35,7 +35,7 @@ impl Drop for ServerDiscovery {
     }
 }
 
-/// Runs a task for each server of the member list, and follows changes of the list.
+/// Runs a task for each server of the member list. Starts and stops tasks when the list changes.
 async fn take(members: Arc<Members>, limits: LinkLimits) {
     let mut view = members.view();
     let (mut visitors, mut visited) = (JoinSet::new(), BTreeMap::<Box<str>, AbortHandle>::new());
@@ -61,7 +61,8 @@ async fn take(members: Arc<Members>, limits: LinkLimits) {
     }
 }
 
-/// Queries one server once per period, and also whenever `members` requests a query.
+/// Queries one server at intervals of [`LinkLimits::discovery_period`], and whenever `members`
+/// requests a query. Records each report, or the missing answer, in `members`.
 async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
     let address = server.to_string();
     let mut inquiries = members.probe_requests();

@@ -20,7 +20,7 @@ const MAX_SENTINELS: usize = 16;
 /// The most servers of a shard.
 const MAX_SERVERS: usize = 64;
 
-/// The capacity of the queue of reports.
+/// The capacity of the queue of reports that sentinels sent and that are not processed yet.
 const MAX_REPORTS: usize = 16;
 
 /// The shortest time between two queries to one sentinel, even if the sentinel reports many events.

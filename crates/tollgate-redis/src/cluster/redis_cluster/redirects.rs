@@ -29,7 +29,8 @@ pub(super) struct RedirectFollower<'a> {
     known: &'a SharedMap,
     counters: &'a RedirectCounters,
     slot: Slot,
-    /// The group of the node that gets the job next. `route` is the route of that attempt.
+    /// The group of the node to which the job is sent next. `route` is the route with which the job
+    /// is sent.
     group: Arc<Group>,
     route: Route,
     priority: Priority,
@@ -81,8 +82,8 @@ impl<'a> RedirectFollower<'a> {
         }
     }
 
-    /// Selects the node and the route for the next attempt, as `redirect` requires. If some keys of
-    /// the job have not moved yet, waits for a short time first.
+    /// Selects the node and the route for the next attempt, as `redirect` requires. If only some of
+    /// the job's keys have moved to the new node of the slot, waits for a short time before.
     ///
     /// # Errors
     /// The error with which the job ends, if no further attempt is possible.

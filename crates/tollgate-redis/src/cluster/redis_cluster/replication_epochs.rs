@@ -34,7 +34,8 @@ impl RedisCluster {
         self.owner(partition).map_or(Millis::ZERO, |group| group.primary().outage())
     }
 
-    /// Returns one partition of each primary for which charges are held back now.
+    /// Returns the primaries for which charges are held back now, each as the number of one of its
+    /// partitions.
     #[must_use]
     pub fn held(&self) -> Vec<usize> {
         let map = self.known.current();
