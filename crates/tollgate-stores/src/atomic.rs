@@ -42,8 +42,8 @@ pub trait Partitions: Send + Sync {
 /// [`Partitions`] with cells that can be read and joined, as in
 /// [`CellTransfer`](tollgate_core::CellTransfer).
 pub trait PartitionedCells: Partitions {
-    /// Reads the cells of the limits and subjects in `cell_keys`. All of these subjects must belong to
-    /// `partition`.
+    /// Reads the cells of the limits and subjects in `cell_keys`. All of these subjects must belong
+    /// to `partition`.
     ///
     /// # Errors
     /// [`StoreError`] if the partition does not answer.
@@ -74,7 +74,8 @@ pub trait PartitionedCells: Partitions {
 /// Partitions on the same server share an epoch. Every epoch has a number of its own. The number
 /// zero means that the epoch of the partition is not known yet.
 pub trait PartitionedEpochs: PartitionedCells {
-    /// Returns the number of the epoch to which charges at `partition` are sent now.
+    /// Returns the number of the current epoch of `partition`, to which charges at `partition` are
+    /// sent now.
     fn epoch_at(&self, partition: usize) -> u64;
 
     /// Returns whether charges at `partition` are paused. Charges are paused until
@@ -84,10 +85,11 @@ pub trait PartitionedEpochs: PartitionedCells {
     /// Returns for how long `partition` did not answer before its current epoch began.
     fn outage_at(&self, partition: usize) -> Millis;
 
-    /// Returns one partition of each epoch in which charges are paused now.
+    /// Returns the epochs in which charges are paused now, each as the index of one of its
+    /// partitions.
     fn held(&self) -> Vec<usize>;
 
-    /// Allows charges at every partition with `history` as the number of its current epoch. Does
+    /// Ends the pause of charges at every partition in the epoch with the number `history`. Does
     /// nothing if no partition is in this epoch.
     fn release(&self, history: u64);
 }
@@ -158,7 +160,8 @@ impl<H: Partitions> Atomic<H> {
         &self.partitions
     }
 
-    /// Returns the number of charges of refused or failed calls that could not be refunded.
+    /// Returns the number of charges that could not be refunded after their call was refused or
+    /// failed.
     #[must_use]
     pub fn unrefunded(&self) -> u64 {
         self.unrefunded.load(Ordering::Relaxed)

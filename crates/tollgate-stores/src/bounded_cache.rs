@@ -40,8 +40,8 @@ const GROUP: usize = 8;
 pub(super) struct Key(u128);
 
 impl Key {
-    /// Returns an index below `parts`. The index and the set of the key depend on different bits of
-    /// the key.
+    /// Returns an index below `parts`, for a caller that divides its state into `parts` parts. The
+    /// index and the set of the key depend on different bits of the key.
     pub(super) const fn part_of(self, parts: usize) -> usize {
         (self.0 >> 64) as usize % parts
     }
@@ -80,8 +80,8 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         Key(hasher.finish128().as_u128())
     }
 
-    /// Returns a key for one part of the state with the key `key`. `part` identifies the part, such
-    /// as a block or a permit.
+    /// Returns a key for one part of the state with the key `key`. `part` identifies the part of
+    /// the state, such as a block or a permit.
     pub(super) fn part(&self, key: Key, part: u128) -> Key {
         let mut hasher = self.hasher;
         hasher.write_u128(key.0);

@@ -100,12 +100,14 @@ macro_rules! pass_cells_through {
 pass_cells_through! {
     /// Transfers only the cells of the main store: a fallback has no cells that could move.
     impl<A: CellTransfer, B: FallbackStore> for Fallback<A, B>;
-    /// A join only raises usage, so cached refusals stay valid.
+    /// Transfers the cells of the inner store. A join only raises usage, so the cached refusals
+    /// stay valid.
     impl<S: CellTransfer> for DenyCache<S>;
-    /// Transfers of cells are not measured, because no client waits for them.
+    /// Transfers the cells of the inner store, and does not measure the transfers, because no
+    /// client waits for them.
     impl<S: CellTransfer> for CallTimer<S>;
-    /// The usage is scaled to a new quota when a subject is charged, and not when its cell is
-    /// transferred.
+    /// Transfers the cells of the inner store unchanged. Usage is scaled to a new quota when a
+    /// subject is charged, and not when its cell is transferred.
     impl<S: CellTransfer> for QuotaRescale<S>;
 }
 

@@ -33,7 +33,8 @@ pub const DEFAULT_STATUS_MAX_AGE: Millis = Millis::from_secs(1);
 pub enum DenyCacheTtl {
     /// Refusals are not cached. Every call is sent to the store.
     Off,
-    /// A refusal is cached for at most this time, because a refund may free units.
+    /// A refusal is cached until the charge fits, but at most for this time, because a refund may
+    /// free units earlier.
     AtMost(Millis),
     /// A refusal is cached until the reset, but at most for [`MAX_DENY_TTL`] after the answer. Use
     /// this value for limits with charges that are never refunded. Only refusals by a fixed window
@@ -87,8 +88,8 @@ struct CachedRefusal {
     /// The capacity of the limit at the time of the answer. An override or another policy may have
     /// changed the capacity since the answer.
     capacity: u64,
-    /// If the limit is used up, the largest cost that gets the same reading. Zero if the limit is
-    /// not used up.
+    /// The largest cost for which this reading is valid, if the limit is used up: a charge of any
+    /// cost from one up to this value gets the same reading. Zero if the limit is not used up.
     same_up_to: u64,
     heard_at: Timestamp,
     /// The time from which the reading is no longer valid.
@@ -136,8 +137,8 @@ impl<S> DenyCache<S> {
         self
     }
 
-    /// Sets the maximum age of reported statuses. The age concerns limits that admitted a charge of
-    /// a call which another limit refused.
+    /// Sets the maximum age of the statuses that a cached refusal reports for the limits that did
+    /// not refuse the call.
     #[must_use]
     pub fn with_status_max_age(mut self, age_max: Millis) -> Self {
         self.status_max_age = age_max;
@@ -234,7 +235,7 @@ impl<S> DenyCache<S> {
         }
     }
 
-    /// Returns the time until which the cached reading stays valid.
+    /// Returns the time until which `reading` may be used in cached refusals.
     fn until(&self, now: Timestamp, limit: &Limit, reading: &Reading) -> Timestamp {
         let is_in_flight = matches!(limit.algorithm(), Algorithm::Concurrency(_));
         match (reading.admission, self.ttl_for(limit)) {

@@ -99,15 +99,16 @@ pub struct FailoverReplay<S> {
 /// Counts of replays since the store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplayCounts {
-    /// The number of replication epochs that might lack recorded state. These epochs began when
-    /// this node had recorded state.
+    /// The number of replication epochs that began while this node had recorded state. Each of
+    /// these epochs may lack some of the state.
     pub replays: u64,
     /// The number of limits and subjects whose usage was incomplete in the new epoch and was
     /// completed from the records.
     pub limits: u64,
     /// The number of units that were missing in new epochs and were joined from the records.
     pub units: u64,
-    /// The number of limits and subjects that could not be joined in time.
+    /// The number of limits and subjects with recorded state that could not be joined within the
+    /// time of a replay.
     pub abandoned: u64,
 }
 
@@ -145,7 +146,7 @@ impl<S> FailoverReplay<S> {
     /// [outage](ReplicationEpochs::outage) to be replayed after it.
     ///
     /// The length of the outage, up to [`MAX_OUTAGE`], is added to this retention. With a retention
-    /// of zero, only answers of the same millisecond are replayed.
+    /// of zero, only answers from the millisecond in which the outage began are replayed.
     #[must_use]
     pub fn with_retention(self, retention: Millis) -> Self {
         Self { retention, ..self }

@@ -27,7 +27,8 @@ pub(super) struct LazyTransfer {
     transferred: AtomicU64,
     failed: AtomicU64,
     unconfirmed: AtomicU64,
-    /// The number of removals of entries so far.
+    /// The number of calls of [`forget`](Self::forget) so far. If it changes during a transfer, the
+    /// transfer is not recorded.
     turn: AtomicU64,
 }
 
@@ -81,7 +82,8 @@ impl LazyTransfer {
         self.unconfirmed.load(Ordering::Relaxed)
     }
 
-    /// Marks the subjects of `charges` for another transfer before their next decision.
+    /// Removes the records of the transfers of the subjects of `charges`, so these subjects are
+    /// transferred once more before their next decision.
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
         charges

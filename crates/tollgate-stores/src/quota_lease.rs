@@ -167,8 +167,8 @@ impl<S: Store + 'static> Store for QuotaLease<S> {
 }
 
 impl<S: Store + 'static> QuotaLease<S> {
-    /// Refunds the unused leased units of the limits and subjects in `cell_keys`. The cells of these
-    /// limits and subjects then contain only actual usage.
+    /// Refunds the unused leased units of the limits and subjects in `cell_keys`. The cells of
+    /// these limits and subjects then contain only actual usage.
     async fn settle<'p>(
         &self,
         now: Timestamp,

@@ -99,7 +99,7 @@ pub enum Phase {
 /// - A node that uses only the old map while other nodes are in cutover does not see their charges,
 ///   so each subject gets at most one additional quota. Use [`Heartbeat`] to prevent this case.
 pub struct Rebalance<S> {
-    /// The shards under the old map, or `None` if there is only one map.
+    /// The shards under the old map, or `None` if no subjects move.
     before: Option<Shards<S>>,
     after: Shards<S>,
     phase: AtomicU8,
@@ -162,7 +162,7 @@ impl<S: Store> Rebalance<S> {
         self
     }
 
-    /// Returns whether subjects move from an old map.
+    /// Returns whether there is an old map, from which subjects move to the new map.
     #[must_use]
     pub const fn has_previous(&self) -> bool {
         self.before.is_some()
@@ -218,7 +218,8 @@ impl<S: Store> Rebalance<S> {
         self.transfer.failed()
     }
 
-    /// Returns the number of charges of failed calls over several shards that could not be refunded.
+    /// Returns the number of charges of failed calls over several shards that could not be
+    /// refunded.
     #[must_use]
     pub fn unrefunded(&self) -> u64 {
         self.before.as_ref().map_or(0, Atomic::unrefunded) + self.after.unrefunded()

@@ -82,7 +82,8 @@ const fn mixed(mut bits: u64) -> u64 {
 /// The number of binary digits after the point of a logarithm.
 const DIGITS: u32 = 32;
 
-/// The number of intervals of the table, as a power of two.
+/// The base-2 logarithm of the number of intervals of the table: the table has `1 << STEP_BITS`
+/// intervals.
 const STEP_BITS: u32 = 8;
 
 /// `log2(1 + index / 256)` for each index from 0 to 256. The last value is one.

@@ -70,7 +70,7 @@ pub enum Routing {
     /// The first pair. For example, limits on `token` and limits on `token, route` share a shard.
     #[default]
     First,
-    /// The pair with this name, or the first pair if the subject has no pair with this name.
+    /// The pair with this name. If the subject has no pair with this name, the first pair.
     Dimension(Box<str>),
     /// The whole subject: limits on different parts of a subject are spread over the shards.
     Subject,

@@ -69,7 +69,8 @@ fn parts_of<'a>(partitions: &impl Partitions, charges: &[Charge<'a>]) -> Vec<Par
 }
 
 impl Part<'_> {
-    /// Returns whether the partition admitted all of these charges.
+    /// Returns whether the partition admitted all charges of this part. `readings` is the
+    /// partition's answer.
     fn admitted(&self, readings: &Readings) -> bool {
         let refused = |(charge, reading): (&Charge<'_>, &Reading)| {
             charge.operation.as_charge().is_some() && reading.admission != Admission::Now
@@ -78,7 +79,7 @@ impl Part<'_> {
     }
 }
 
-/// What happens after a call that was not admitted with its charges on limits that count refusals.
+/// Whether a call that was not admitted keeps its charges on limits that count refusals.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Counted {
     /// The call was refused. The charges are kept, because the limits count the refusal.
@@ -87,8 +88,9 @@ enum Counted {
     Refund,
 }
 
-/// Refunds the admitted charges of the parts in `reserved`, and corrects the readings of these
-/// charges.
+/// Refunds the admitted charges of the parts in `reserved`. Replaces their readings in `joined` by
+/// the status after the refund. `counted` states whether charges on limits that count refusals are
+/// kept. `unrefunded` counts the charges that could not be refunded.
 async fn refund_admitted<H: Partitions>(
     partitions: &H,
     now: Timestamp,
@@ -147,8 +149,8 @@ impl Joined {
         }
     }
 
-    /// Sets the status of each refunded charge to the status after the refund. The charge would fit
-    /// this status again.
+    /// Changes the reading of each refunded charge to the status after the refund, in which the
+    /// charge would fit again. `readings` is the answer to `refund`.
     fn undo(&mut self, refund: &Part<'_>, readings: &Readings) {
         for (index, after) in refund.indexes.iter().zip(readings.iter()) {
             let taken = &mut self.0[*index];

@@ -28,7 +28,7 @@ pub(super) struct ChargeLog {
     /// value.
     turn: AtomicU64,
     /// The value of `turn` at the last reset. Calls that started before the reset may report state
-    /// that was reset since.
+    /// that was reset since, so their readings are not recorded.
     forgotten: AtomicU64,
 }
 
@@ -59,7 +59,8 @@ impl ChargeLog {
         self.states.capacity()
     }
 
-    /// Returns the start of a call that is sent now.
+    /// Returns the start of a call that is sent now, which is the number of refunds and resets so
+    /// far.
     pub(super) fn begin(&self) -> CallStart {
         CallStart(self.turn.load(Ordering::Acquire))
     }
@@ -101,8 +102,8 @@ impl ChargeLog {
     }
 
     /// Combines the entries for which `is_such` returns true into one cell for each limit and
-    /// subject. The newest cell is the last. Cells of the same time are in the order of limits and
-    /// subjects.
+    /// subject. The newest cell is the last. Cells that were recorded at the same time are in the
+    /// order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
@@ -163,8 +164,9 @@ impl ChargeLog {
         }
     }
 
-    /// Records a reading that contains the whole usage of a limit and subject. If units were not
-    /// refunded between two readings, the reading with more usage is the later one.
+    /// Records a reading that contains the whole usage of a limit and subject. Answers may arrive
+    /// in any order. Without a refund, usage only grows, so the reading with more usage is the
+    /// later one and is kept.
     fn read(
         &self,
         started: CallStart,
@@ -213,8 +215,8 @@ impl ChargeLog {
         });
     }
 
-    /// Records a permit of this node. If the call renewed the permit, the reset in the reading is
-    /// the permit's new expiry.
+    /// Records a permit of this node. If `operation` renewed the permit, the reset in the reading
+    /// is the permit's new expiry.
     fn lease(
         &self,
         now: Timestamp,

@@ -20,7 +20,7 @@ pub(super) struct RecordedState {
     /// The time from which the entry is obsolete.
     pub(super) expires_at: Timestamp,
     /// The value of the log's `turn` when the recorded state was last lowered. Readings of calls
-    /// that started earlier may be older than the recorded state.
+    /// that started before that may report the higher state, so they are not recorded.
     pub(super) lowered: u64,
     /// The number of used units.
     pub(super) used: u64,
@@ -92,9 +92,9 @@ impl Name {
     }
 }
 
-/// Returns the state of a bucket that will be full at `moment` if it is not charged. The returned
-/// state is valid at an earlier time, when the bucket is nearly empty, so the time of the reading
-/// is not needed.
+/// Returns a state of a bucket that will be full at `moment` if it is not charged. The function
+/// does not need the time of the reading. It returns the state at the earlier time at which the
+/// bucket would have been nearly empty, because the bucket fills at a constant rate.
 fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
     let full = bucket.burst() * bucket.window().get();
     let before = (full / bucket.quota()).min(moment);

@@ -9,8 +9,8 @@ use super::{FailoverReplay, MAX_OUTAGE};
 use crate::atomic::PartitionedEpochs;
 
 impl<S> FailoverReplay<S> {
-    /// Applies `charges` at `partition`. If the partition's epoch lacks the recorded state, the
-    /// state is replayed before.
+    /// Applies `charges` at `partition`. If the partition's epoch lacks the recorded state, replays
+    /// the state first.
     pub(super) async fn apply_replayed(
         &self,
         partitions: &impl PartitionedEpochs,
@@ -77,8 +77,8 @@ impl<S> FailoverReplay<S> {
         (settled, answer)
     }
 
-    /// Returns the maximum age of state that a store may lack after it was unreachable for
-    /// `outage`.
+    /// Returns the maximum age of recorded answers that are replayed to a store that was
+    /// unreachable for `outage`. The store may lack younger answers.
     fn age_max(&self, outage: Millis) -> Millis {
         Millis::new(self.retention.get().saturating_add(outage.min(MAX_OUTAGE).get()))
     }

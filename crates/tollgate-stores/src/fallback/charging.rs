@@ -43,7 +43,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         }
     }
 
-    /// Charges the store for `own`, and then sends the call, within the budget.
+    /// Charges the store for `own`, the units that the fallback admitted on the limits and subjects
+    /// of the call, and then sends the call. Both must end within the budget.
     async fn reconcile_then_call(
         &self,
         now: Timestamp,
@@ -96,7 +97,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         join_all(charged.collect()).await.into_iter().collect()
     }
 
-    /// Charges the store for an entry, as far as the limit has units left.
+    /// Charges the store for the units of one entry. If the limit does not have that many units
+    /// left, charges fewer, in at most `attempts` attempts.
     async fn charge_later(
         &self,
         mut charging: Charging<'_>,

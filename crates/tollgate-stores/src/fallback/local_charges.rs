@@ -81,8 +81,9 @@ struct Limits {
     by_counters: BTreeMap<Counters, OfLimit>,
     /// The time before which a full table is not searched for expired entries again.
     next_sweep: u64,
-    /// The number of entries that the last passes could not charge. The next pass takes these
-    /// entries last.
+    /// The number of entries that were put back because the store did not accept their charge. The
+    /// next pass takes the first entries of the table, up to this number, last, so these entries do
+    /// not prevent the charges of other entries.
     put_back: usize,
 }
 
@@ -96,7 +97,7 @@ struct OfLimit {
 struct Units {
     units: u64,
     /// The end of the window, or the time at which all of the units are free again. After this
-    /// time, the store is not charged for the units.
+    /// time, the store is not charged for these units any more.
     expires_at: Timestamp,
 }
 
@@ -142,7 +143,8 @@ impl LocalCharges {
         }
     }
 
-    /// Subtracts units that a call refunds or settles at the fallback from the recorded units.
+    /// Changes the recorded units by the units that refunds and settlements at the fallback
+    /// returned or charged.
     pub(super) fn correct(&self, charges: &[Charge<'_>], readings: &Readings) {
         if self.is_empty() {
             return;
@@ -266,7 +268,8 @@ impl LocalCharges {
         (!self.is_passing.swap(true, Ordering::Acquire)).then(|| Pass(&self.is_passing))
     }
 
-    /// Keeps units that the store did not accept.
+    /// Puts back `units` of the entry `charge`, which the store did not accept. After that, no
+    /// entries of other subjects are charged for `RETRY_AFTER`.
     pub(super) fn put_back(&self, now: Timestamp, charge: &LocalCharge, units: u64) {
         let LocalCharge { limit, subject, expires_at, .. } = charge;
         self.next_pass.store(now.as_millis().saturating_add(RETRY_AFTER), Ordering::Relaxed);

@@ -84,7 +84,8 @@ impl<S: Store + 'static> Shared<S> {
         Ok(())
     }
 
-    /// Charges the store for a lease of `units`.
+    /// Charges the store for a lease of `units` on the limit and subject in `account`. `sent_at` is
+    /// the number of store answers that the entry has received before this call.
     async fn acquire(
         &self,
         now: Timestamp,
@@ -167,8 +168,10 @@ impl<S: Store + 'static> Shared<S> {
         }
     }
 
-    /// Subtracts this node's unused leased units from the readings of peeks. If the correct usage
-    /// is not known, these units are refunded and the peek is repeated.
+    /// Subtracts this node's unused leased units from the readings of peeks. `before` has, for each
+    /// charge, the number of store answers that its entry had received when the call was sent. If
+    /// the usage without the unused units is not known, the unused units are refunded and the peek
+    /// is repeated.
     async fn correct(
         &self,
         now: Timestamp,

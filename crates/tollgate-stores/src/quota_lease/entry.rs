@@ -56,15 +56,16 @@ pub(super) struct LeaseEntry {
     position: ChargePosition,
     span: LeaseSpan,
     unused: u64,
-    /// The previous position, and the units that were left unused at that position. The store
+    /// The previous position, and the number of units that are unused at that position. The store
     /// counts these units at the previous position until they are refunded.
     former: (ChargePosition, u64),
     /// The usage in the store's last answer, including all unused units.
     used: u64,
-    /// The number of store answers received. A comparison of two values shows whether another
-    /// answer arrived while a call was in flight.
+    /// The number of store answers that this entry has received. If the number has changed since a
+    /// call was sent, another answer arrived while the call was in flight.
     replies: ReplyCount,
-    /// The usage at the current position when the entry was created, without the units in `own`.
+    /// The usage at the current position when the entry was created, without the units that were
+    /// admitted through this node (`own`).
     before: u64,
     /// The units that were admitted through this node at the current position and not refunded. A
     /// lease is taken only if this number is not zero, so a lease never opens a window that no
@@ -151,9 +152,13 @@ impl LeaseEntry {
     }
 
     /// Adds refunded units of this node's own charges to the lease. Returns the reading of the
-    /// refund. Changes nothing and returns `None` if the units must be refunded at the store: the
-    /// lease would exceed its maximum, the units were charged at another position or are all units
-    /// of this node at the position, or the limit is used up.
+    /// refund. Changes nothing and returns `None` in the following cases, in which the units must
+    /// be refunded at the store:
+    ///
+    /// - The units were charged at another position.
+    /// - The units are all units that this node admitted at the position.
+    /// - The lease would exceed its maximum.
+    /// - Other units have used up the limit.
     fn restore_units(
         &mut self,
         cost: Cost,
@@ -200,8 +205,8 @@ impl LeaseEntry {
 
     /// Returns the number of units that a lease must take at `now` to cover `cost`.
     ///
-    /// Returns `None` if the lease would be too small a part of the remaining units, or if the
-    /// current position is unknown.
+    /// Returns `None` if a lease would not be larger than `cost`, because few units remain, or if
+    /// the current position is unknown.
     pub(super) fn wanted(
         &mut self,
         cost: Cost,
@@ -227,8 +232,8 @@ impl LeaseEntry {
         self.replies
     }
 
-    /// Updates the usage from the store's answer to a call. `sent_at` is the number of store answers
-    /// that had arrived when the call was sent.
+    /// Updates the usage from the store's answer to a call. `sent_at` is the number of store
+    /// answers that had arrived when the call was sent.
     ///
     /// Answers to concurrent calls arrive in any order, so the last answer may be out of date. In
     /// that case, the usage is at least the certainly [counted](Self::counted) units.
@@ -323,8 +328,8 @@ impl LeaseEntry {
         self.acquired_at = None;
     }
 
-    /// Returns the reading of a peek without this node's unused units, or `None` if the status
-    /// without these units is not known.
+    /// Returns `reading`, the store's reading of a peek, without this node's unused units. Returns
+    /// `None` if the status without these units is not known.
     pub(super) fn corrected(
         &self,
         reading: &Reading,

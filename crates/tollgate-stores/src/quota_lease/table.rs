@@ -126,7 +126,8 @@ impl Table {
     }
 
     /// Ends an attempt to take a lease of `units`. `answer` is the store's answer to the charge for
-    /// the lease. Returns the outcome of the attempt, and whether the units must be refunded,
+    /// the lease, and `sent_at` is the number of store answers that had arrived when that charge
+    /// was sent. Returns the outcome of the attempt, and whether the units must be refunded,
     /// because the store counted them in another window or block than that of the lease.
     pub(super) fn end(
         &self,
@@ -161,8 +162,8 @@ impl Table {
         self.on(charge, |entry| entry.replies())
     }
 
-    /// Processes the store's answer to `charge`. `sent_at` is the number of answers that had arrived
-    /// when the charge was sent. `admitted` is the cost that the store charged.
+    /// Processes the store's answer to `charge`. `sent_at` is the number of answers that had
+    /// arrived when the charge was sent. `admitted` is the cost that the store charged.
     pub(super) fn learn(
         &self,
         now: Timestamp,
@@ -203,8 +204,8 @@ impl Table {
         charges >= self.config.hot_after
     }
 
-    /// Returns the reading of a peek without this node's unused units. Returns `None` if the status
-    /// without these units is not known.
+    /// Returns `reading`, the store's reading of a peek, without this node's unused units. Returns
+    /// `None` if the status without these units is not known.
     pub(super) fn corrected(
         &self,
         charge: &Charge<'_>,
@@ -245,7 +246,8 @@ impl Table {
         given
     }
 
-    /// Returns refunds of all unused units that count at `now`, in the order of limits and subjects.
+    /// Returns refunds of all unused units that count at `now`, in the order of limits and
+    /// subjects.
     pub(super) fn everything(&self, now: Timestamp) -> Vec<LeaseRefund> {
         let mut given = Vec::new();
         for shard in &self.shards {
@@ -267,8 +269,8 @@ impl Table {
         self.shards.iter().map(of_shard).max().unwrap_or_default()
     }
 
-    /// Runs `with` on the entry of the limit and subject of `charge`. Returns `None` if there is no
-    /// entry.
+    /// Calls `with` with the entry of the limit and subject of `charge`, and returns its result.
+    /// Returns `None` if there is no entry.
     #[inline]
     fn on<T>(&self, charge: &Charge<'_>, with: impl FnOnce(&mut LeaseEntry) -> T) -> Option<T> {
         if charge.limit.mode() == LimitMode::Exact {

@@ -79,8 +79,9 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         Ok(readings)
     }
 
-    /// Replaces the readings of refused and read-only calls: each reading becomes the new owner's
-    /// reading if the new owner has counted more.
+    /// Peeks at the new owners for `moved`, the charges on moving subjects of a call that is
+    /// refused or only reads. Replaces each of their readings by the new owner's reading if the new
+    /// owner has counted more. `moving` contains the index of each charge of `moved` in `readings`.
     async fn peek_both(
         &self,
         now: Timestamp,
@@ -101,8 +102,9 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
     }
 
-    /// Refunds units that a settlement charged at one owner and not at the other owner, above the
-    /// reservation. Refunds `at_old` at the old owners and `at_new` at the new owners.
+    /// Refunds the units of settlements that only one of the two owners could charge. A settlement
+    /// charges such units if its cost is above the reservation. Refunds `at_old` at the old owners
+    /// and `at_new` at the new owners.
     async fn refund_surplus(
         &self,
         now: Timestamp,
@@ -117,9 +119,9 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         old.and(new).map(drop)
     }
 
-    /// Joins the cells of both owners. Both owners then continue in the same windows with the same
-    /// reservations. An owner without a record of the reservation could not release the reserved
-    /// units.
+    /// Joins the cells at `places` of both owners into each other. Both owners then continue in the
+    /// same windows with the same reservations. This is needed because an owner without a record of
+    /// a reservation could not release the reserved units.
     async fn reconcile(&self, now: Timestamp, places: &[CellKey<'_>]) -> Result<(), StoreError> {
         if places.is_empty() {
             return Ok(());
@@ -136,7 +138,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         before.and(after)
     }
 
-    /// Refunds at the old owners the charges that a new owner refused, and corrects the readings.
+    /// Refunds at the old owners the charges that a new owner refused. Changes their readings to
+    /// the status after the refund.
     async fn refund_unmatched(
         &self,
         now: Timestamp,
@@ -299,8 +302,9 @@ fn common_window(charge: &Charge<'_>, led: &Reading, follows: &Reading) -> Optio
     Some(Cell::FixedWindow(fixed_window::State { used, resets_at }))
 }
 
-/// Returns whether `one` has counted more than `other`. Each of the two owners may have counted
-/// more, but nodes that use only the old map and nodes in cutover never run at the same time.
+/// Returns whether the owner with the reading `one` has counted more than the owner with the
+/// reading `other`. Each of the two owners may have counted more, but nodes that use only the old
+/// map and nodes in cutover never run at the same time.
 fn counted_more(charge: &Charge<'_>, one: &Reading, other: &Reading) -> bool {
     if one.used != other.used {
         return one.used > other.used;

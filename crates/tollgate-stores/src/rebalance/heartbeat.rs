@@ -52,9 +52,10 @@ impl Heartbeat {
     /// Publishes at `shard` that this node uses the map `own`, and counts the nodes that use `own`,
     /// `other` and any map. Call this function again well within [`HEARTBEAT_TTL`].
     ///
-    /// A node that sends its heartbeat at the same time does not count as a node with a third map.
-    /// A node publishes its map before `all` counts the node, and this function counts the maps
-    /// after `all`.
+    /// The counts are consistent even if another node sends its heartbeat at the same time: every
+    /// node in `all` is also in the count of its map, so it is not mistaken for a node with a third
+    /// map. The reason is that a node publishes its map before `all` counts the node, and this
+    /// function counts the maps after `all`.
     ///
     /// # Errors
     /// The error of the shard. The maps of the nodes are then unknown.

@@ -39,11 +39,12 @@ pub struct Differences {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DifferenceKind {
-    /// Only one store admitted the charge.
+    /// Only one of the two stores admitted the charge.
     Decision,
-    /// The remaining units differ.
+    /// The stores made the same decision, but report different remaining units.
     Remaining,
-    /// The times of the full reset differ.
+    /// The stores made the same decision and report the same remaining units, but different times
+    /// of the full reset.
     Reset,
 }
 
@@ -75,7 +76,7 @@ pub struct Difference {
 /// The compared fields of an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ComparedAnswer {
-    /// Whether the charge fits, or when it will fit.
+    /// Whether the charge fits. If it does not fit, the time at which it will fit.
     pub admission: Admission,
     /// The used units of the limit.
     pub used: u64,
