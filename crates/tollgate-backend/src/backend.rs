@@ -228,9 +228,9 @@ impl Backend {
     }
 }
 
-/// The refunds of a rollout. A call may span both stores, and the charge in one store is refunded
-/// if the other store refuses. The deny cache therefore keeps refusals only as briefly as with
-/// refunds by receipt.
+/// The sources of refunds that the deny caches of a rollout's stores must expect. A call may span
+/// both stores, and a charge in one store is refunded if the other store refuses. The deny caches
+/// therefore keep refusals only briefly, as if refunds came by receipt.
 pub(crate) const ROLLOUT_REFUNDS: Refunds = Refunds::ByReceipts;
 
 impl AsRef<Self> for Backend {

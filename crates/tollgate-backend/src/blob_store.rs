@@ -85,13 +85,15 @@ pub(crate) fn encoded(version: TableVersion) -> Vec<u8> {
     [version.changes.to_be_bytes(), version.drawn.to_be_bytes()].concat()
 }
 
-/// Returns whether `version` differs from `held` and is not older. If two nodes made different
-/// changes to the same version, the version in the store counts as newer.
+/// Returns whether `version`, the version of a document in the store, differs from `held`, the
+/// version that this node has, and is not older. If two nodes made different changes to the same
+/// version, the version in the store counts as newer.
 pub(crate) fn is_newer(version: &[u8], held: TableVersion) -> bool {
     version != encoded(held) && changes(version) >= held.changes.max(1)
 }
 
-/// Returns the number of changes that led to a version. Returns 0 for an invalid version.
+/// Returns the number of changes after which a document has this version. Returns 0 for an invalid
+/// version.
 fn changes(version: &[u8]) -> u64 {
     match version.split_first_chunk() {
         Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),

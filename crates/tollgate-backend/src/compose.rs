@@ -210,7 +210,8 @@ fn shadow(settings: &ShadowSettings, terms: &Terms<'_>) -> Result<Backend, OpenE
     Ok(Backend::Shadow(Box::new(ShadowBackend::new(shadow, settings.percent))))
 }
 
-/// Composes one of the two stores of a combination, with the same wrappers as for a single store.
+/// Composes one of the two stores of a rollout or of a shadow comparison, with the same wrappers as
+/// for a single store.
 fn side(settings: &MigrationStoreSettings, terms: &Terms<'_>) -> Result<Backend, OpenError> {
     let terms = Terms { role: ClientRole::ReadWrite, ..terms.clone() };
     match settings {

@@ -41,8 +41,8 @@ pub struct PolicyFile<S = Backend> {
     /// The content at the last reload attempt. `None` before the first attempt. The lock is held
     /// during a reload.
     last_attempt: Mutex<Option<FileContent>>,
-    /// The content of the policy file at the last check, and the files with networks that the
-    /// policy file names. The files are watched too.
+    /// The content of the policy file at the last check, and the paths of the files with networks
+    /// that this content names. A change of such a file also causes a reload.
     named_files: Mutex<(Vec<u8>, Vec<PathBuf>)>,
     reloads: Mutex<ReloadStatus>,
     on_reload: Box<dyn Fn(&Revision) + Send + Sync>,
@@ -51,9 +51,10 @@ pub struct PolicyFile<S = Backend> {
 /// Whether this process serves the listeners that the policy file configures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListenerState {
-    /// The process serves the listeners, so a reload cannot change their addresses.
+    /// The process serves the listeners, so a reload that changes their addresses needs a restart.
     Open,
-    /// The process serves only the admin listener, with the dashboard.
+    /// The process serves only the admin listener and its dashboard. A reload that changes their
+    /// settings needs a restart, and changes of the other listeners have no effect.
     Administration,
     /// The process serves no listener, so changes of the settings of listeners have no effect.
     Ignored,
@@ -66,9 +67,9 @@ pub enum Reloaded {
     Unchanged,
     /// Another policy is in force now.
     Replaced {
-        /// The policy's version.
+        /// The version of the new policy.
         version: Arc<str>,
-        /// Findings about settings that are valid but probably not intended.
+        /// Findings about settings of the new policy that are valid but probably not intended.
         warnings: Vec<Finding>,
     },
 }
@@ -81,7 +82,7 @@ pub enum ReloadError {
     Load(LoadError),
     /// The file changes settings that need a restart.
     NeedsRestart {
-        /// The keys of these settings, such as `store.redis.shards`.
+        /// The keys of the changed settings that need a restart, such as `store.redis.shards`.
         keys: Vec<String>,
     },
 }
@@ -211,8 +212,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> PolicyFile<S> {
         }
     }
 
-    /// Reloads the policy from the content in `content`, unless the last attempt had the same content
-    /// or the file has changed again.
+    /// Reloads the policy from the content in `content`, unless the last attempt had the same
+    /// content or the file has changed again.
     fn reload_once(&self, content: FileContent) {
         let mut last_attempt = self.last_attempt.lock();
         if last_attempt.as_ref() == Some(&content) {

@@ -116,7 +116,7 @@ impl ShardStatus {
         self.clock_offset.into_iter().chain(groups.filter_map(|group| group.clock_offset))
     }
 
-    /// Returns whether a primary that answers serves every subject of the shard.
+    /// Returns whether every subject of the shard is served by a primary that answers.
     #[must_use]
     pub fn is_served(&self) -> bool {
         let primaries = self.primaries();

@@ -23,7 +23,7 @@ pub const LISTED_SUBJECTS: usize = 100;
 pub const LIST_DEADLINE: Duration = Duration::from_secs(2);
 
 /// The position of a listing: a shard, one of its primaries, and the cursor at that primary. The
-/// text form of a position consists of three numbers.
+/// text form of a position consists of the three numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListCursor {
     shard: usize,

@@ -43,7 +43,7 @@ const INDEX: &str = "tenants";
 /// The most attempts to store a change while other nodes store changes too.
 const ATTEMPTS: usize = 8;
 
-/// The most documents that a node reads or writes at one time.
+/// The most documents that a node reads or writes concurrently.
 const AT_ONCE: usize = 16;
 
 /// The tenants of a limiter, stored in the same store as its limits.
@@ -146,7 +146,7 @@ struct Shared {
     limiter: Arc<Limiter<Backend>>,
     state: Mutex<State>,
     is_loaded: AtomicBool,
-    /// The partition that the next check compares.
+    /// The index of the partition that the next check compares with the document in the store.
     sweep: AtomicUsize,
     /// The lock for reads and changes of tenants. The lock prevents an older read from replacing a
     /// newer change.
@@ -157,9 +157,9 @@ struct Shared {
 struct State {
     /// The error of the last attempt to read the tenants. `None` if the attempt succeeded.
     failure: Option<ReadError>,
-    /// The encoded version of the last index after which this node had read all partitions.
+    /// The encoded version of an index: the last one of which this node has read all partitions.
     index: Vec<u8>,
-    /// The partitions that the index may lack.
+    /// The partitions that the index may lack. The node adds them to the index at the next check.
     unlisted: BTreeSet<usize>,
 }
 
@@ -186,7 +186,8 @@ impl From<StoreError> for ReadError {
 }
 
 impl ReadError {
-    /// Returns the error of a batch with `parts` partitions, of which only `stored` were stored.
+    /// Returns the error of a batch with `parts` changed partitions, of which only `stored`
+    /// partitions were stored.
     const fn refusal(self, stored: usize, parts: usize) -> TenantStoreError {
         match self {
             Self::Store(error) => TenantStoreError::Store { error, stored, parts },

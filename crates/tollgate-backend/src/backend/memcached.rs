@@ -111,7 +111,8 @@ impl MemcachedBackend {
         Arc::new(StoreClock::new(clock, servers, tolerance))
     }
 
-    /// Applies the tolerance for clock differences in `policy`.
+    /// Sets the permitted difference of clocks to the smallest `skew_max` of the limits of
+    /// `policy`.
     pub(crate) fn follow(&self, policy: &Policy) {
         self.skew_max.store(skew_max(policy), Ordering::Relaxed);
     }

@@ -40,8 +40,8 @@ pub struct RedisBackend {
     watch: Watch,
     /// The heartbeats of this node. `None` for an observer.
     heartbeats: Option<Heartbeats>,
-    /// The handle that stops the charging task. The task charges the shards for units that this
-    /// node admitted while a shard did not answer.
+    /// The handle that stops the task that charges the shards for units that this node admitted
+    /// while a shard did not answer.
     charging: AbortHandle,
 }
 

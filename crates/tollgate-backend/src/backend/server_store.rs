@@ -64,7 +64,8 @@ impl<P: CellTransfer + 'static> ServerStore<P> {
     }
 
     /// Returns the counts of decisions without a server and of failures, since the store was
-    /// opened. `unrefunded` and `replayed` are the two counts that only the servers know.
+    /// opened. The caller passes the two counts that the servers keep and the wrappers do not:
+    /// `unrefunded` and `replayed`.
     pub(crate) fn counts(&self, unrefunded: u64, replayed: ReplayCounts) -> Counts {
         let Handles { leases, deadline_store, decider, refusals, .. } = &self.handles;
         let fallback = decider.counts();

@@ -7,7 +7,7 @@ use std::{error, fmt, io};
 /// The shortest secret that is accepted, in bytes.
 pub const SHORTEST_SECRET: usize = 16;
 
-/// The reason why there is no secret.
+/// The reason why the secret of the hash key cannot be used.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SecretError {

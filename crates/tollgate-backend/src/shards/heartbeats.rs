@@ -41,9 +41,9 @@ pub(crate) struct Heartbeats {
 
 impl Heartbeats {
     /// Starts the heartbeats at the shards of `map`, for the limits of `policy`. The time of each
-    /// heartbeat comes from the node's decision clock. The first call after a failover replays
-    /// charges and computes the age of the charges from the time of the call, so this clock
-    /// matters.
+    /// heartbeat comes from `clock`, the node's decision clock. A heartbeat is a call like any
+    /// other: if it is the first call after a failover, it replays charges and computes their age
+    /// from its own time. A time from another clock would make this age wrong.
     pub(crate) fn start(
         map: Arc<ShardMap>,
         key: HashKey,
@@ -152,7 +152,8 @@ impl Round {
         answers.filter_map(|(name, counts)| Some((name, counts.ok()?))).collect()
     }
 
-    /// Records the counts that the shards returned, and logs changes.
+    /// Records the numbers of nodes with each map from the counts that the shards returned, and
+    /// logs changes of these numbers.
     fn note(&self, counts_by_shard: &HashMap<Box<str>, HeartbeatCounts>) {
         let nodes = Nodes::of(
             counts_by_shard.values(),

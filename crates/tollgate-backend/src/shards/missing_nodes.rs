@@ -13,8 +13,9 @@ const MIN_OBSERVATIONS: u32 = 4;
 /// missed heartbeats.
 ///
 /// Every node sends heartbeats to all shards of its map. A map consists of names, so the servers of
-/// a shard may change. If a node has another address for a shard than the other nodes, its map is
-/// the same, but the shard at the address of the other nodes does not receive its heartbeats.
+/// a shard may change. If a node has another address for a shard than the other nodes, all nodes
+/// have the same map, but the shard at the address of the other nodes does not receive this node's
+/// heartbeats.
 #[derive(Debug, Default)]
 pub(crate) struct MissingNodes(HashMap<Box<str>, Observed>);
 

@@ -37,8 +37,8 @@ impl ShardStore {
     }
 
     /// Replays recorded charges that the shard may lack, unless the charges were already replayed.
-    /// The replay matters to other nodes, which need the charges even if this node receives no more
-    /// requests.
+    /// The replay is needed even if this node receives no more requests, because the other nodes
+    /// then decide with these charges.
     pub(crate) async fn replay(&self, now: Timestamp) {
         // If the replay fails, the next check tries again, and charges wait until the replay
         // succeeds.

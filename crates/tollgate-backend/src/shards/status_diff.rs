@@ -14,7 +14,7 @@ pub(super) struct StatusDiff {
     /// The states of the batchers. The batcher of the primary is the first.
     batchers: Vec<Batcher>,
     clock: Agreement,
-    /// The servers that reported themselves as primary, if more than one server did.
+    /// The servers that reported themselves as primary. Empty if at most one server did.
     split: Vec<String>,
     windows_lost: u64,
     replayed: ReplayCounts,
@@ -65,7 +65,8 @@ enum Reachability {
     /// The shard was not checked yet.
     #[default]
     Unreported,
-    /// The shard was checked once, before it had time to connect.
+    /// The shard was checked once, when it may not have had time to connect. A missing connection
+    /// is not reported yet.
     Pending,
     Up,
     Down,

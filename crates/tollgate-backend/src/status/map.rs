@@ -6,7 +6,7 @@ use tollgate_stores::sharded::MapVersion;
 /// The shard map of this node, and the maps of other nodes.
 #[derive(Clone, Debug)]
 pub struct MapStatus {
-    /// The version of the map of `shards`.
+    /// The version of the shard map that `shards` in the policy file defines.
     pub version: MapVersion,
     /// The numbers of nodes with a recent heartbeat. `None` before the first query.
     pub nodes: Option<Nodes>,
@@ -26,13 +26,14 @@ pub struct MoveStatus {
     /// The number of calls with usage that could not be transferred from a previous owner. The
     /// subjects of these calls started with unused limits at the new owner.
     pub failed_transfers: u64,
-    /// The number of charges and refunds in the dual-write phase that both owners may not have
-    /// counted.
+    /// The number of charges and refunds that possibly only one of the two owners counted: charges
+    /// in the dual-write phase, and refunds in any phase.
     pub diverged: u64,
 }
 
 /// The numbers of nodes that sent a heartbeat within the last `HEARTBEAT_TTL`, and the number of
-/// shards that did not answer. Each number of nodes is the highest count that any shard returned.
+/// shards that did not answer. Shards may return different counts: each number of nodes is the
+/// highest count that any shard returned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Nodes {
     /// The number of nodes that use this node's map. This node is included.
