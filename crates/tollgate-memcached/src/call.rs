@@ -13,7 +13,8 @@ use crate::steps::{ReadState, StepOutcome, Steps};
 
 /// The longest time that refunds may take after a call that could not be completed.
 ///
-/// The caller waits for these refunds at most until its own deadline.
+/// The refunds continue even if the caller's deadline passes before. The caller does not wait
+/// longer than until its deadline.
 const UNDO_WITHIN: Duration = Duration::from_millis(250);
 
 /// Executes `jobs` at `now`.

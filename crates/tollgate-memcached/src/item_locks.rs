@@ -11,7 +11,8 @@ use tokio::sync::{Mutex, MutexGuard};
 /// takes time but is otherwise harmless.
 const LOCKS: usize = 1_024;
 
-/// A hasher without random keys, so two runs of a simulation select the same locks.
+/// A hasher without random keys. With it, two runs of a simulation select the same locks for the
+/// same items.
 #[cfg(feature = "simulation")]
 type PlaceHasher = std::hash::BuildHasherDefault<std::hash::DefaultHasher>;
 
@@ -31,8 +32,8 @@ impl Default for ItemLocks {
 }
 
 impl ItemLocks {
-    /// Locks all of `names`. All callers acquire locks in the same order, so callers cannot
-    /// deadlock.
+    /// Locks the items called `names`, and waits until all of their locks are free. All callers
+    /// acquire locks in the same order, so callers cannot deadlock.
     pub(crate) async fn at<'n>(
         &self,
         names: impl Iterator<Item = &'n [u8]>,

@@ -19,7 +19,7 @@ pub(crate) struct Job {
     pub(crate) operation: Operation,
 }
 
-/// The decision on the call as a whole.
+/// Whether the call that a job belongs to is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Decision {
     /// Every charge fits.
@@ -61,7 +61,8 @@ impl Job {
                 == Admission::Now
     }
 
-    /// Evaluates the job on the state that was read. Returns the reading and the next state.
+    /// Evaluates the job on the state that was read. Returns the reading and the next state, which
+    /// is `None` if nothing has to be stored.
     pub(crate) fn decide(
         &self,
         view: &View,

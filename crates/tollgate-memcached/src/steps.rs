@@ -24,8 +24,8 @@ const READ_TRIES: u32 = 3;
 /// changes the item between the read and the write.
 pub const MAX_ATTEMPTS: u32 = 16;
 
-/// The number of first attempts that follow each other without a pause. A random pause precedes
-/// each further attempt.
+/// The number of attempts to change an item that follow each other without a pause. A random pause
+/// precedes each further attempt.
 const AT_ONCE: u32 = 3;
 
 /// The longest random pause between two attempts.

@@ -94,7 +94,7 @@ enum ReadItems {
     Pair(Pair),
 }
 
-/// The additional time for which an item outlives the end of its state and the clock skew.
+/// The additional time for which an item is kept, beyond the end of its state and the clock skew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ExpiryMargin {
     /// The item has no additional time.

@@ -24,9 +24,10 @@ use tollgate_core::{Cell, MAX_EXACT, Timestamp};
 use super::{ExpiryMargin, ReadItems, View};
 use crate::wire::{Command, Item, Stored};
 
-/// The position of the lowest bit of the milliseconds in the flags.
+/// The position of the lowest bit of the number of milliseconds in the flags of the reset item.
 const MILLIS_SHIFT: u32 = 16;
-/// The mask of the milliseconds (10 bits), after the shift.
+/// The mask that selects the milliseconds (10 bits) in flags that were shifted right by
+/// [`MILLIS_SHIFT`].
 const MILLIS_MASK: u32 = (1 << 10) - 1;
 
 /// The position of the tag in the flags: the six bits above the milliseconds. The tag 0 means that

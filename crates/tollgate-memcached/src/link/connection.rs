@@ -26,8 +26,8 @@ const WAITING: usize = 1_024;
 /// The most commands that were written and have no reply yet.
 const IN_FLIGHT: usize = 1_024;
 
-/// The size of the buffered commands in bytes from which the buffer is written before more commands
-/// are added.
+/// The size of the buffered commands, in bytes, at which no more commands are added to the buffer
+/// before it is written.
 const OUTBOX: usize = 64 << 10;
 
 /// The free buffer space in bytes before each read.
@@ -56,7 +56,7 @@ pub(crate) struct Connection {
     task: AbortHandle,
 }
 
-/// A command that is queued or was sent.
+/// A command that is queued or was sent, without a received reply.
 pub(crate) struct Pending<'c> {
     connection: &'c Connection,
     reply: oneshot::Receiver<Reply>,

@@ -66,9 +66,9 @@ impl LossDetector {
     }
 }
 
-/// The maximum error, in milliseconds, of a time in whole seconds that was read some milliseconds
-/// ago. The error consists of half a second in both directions, a late tick of the server's clock,
-/// and the transport of the answer.
+/// The maximum error, in milliseconds, of the server's time. The server reports its time in whole
+/// seconds, so half a second is uncertain in both directions. The error also includes a late tick
+/// of the server's clock, and the transport of the answer.
 pub(crate) const TIME_UNCERTAINTY: u64 = 1_000;
 
 impl LossDetector {

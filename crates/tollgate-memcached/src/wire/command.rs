@@ -11,7 +11,7 @@ pub(crate) const MAX_VALUE: usize = 1 << 20;
 /// The token that an item gets if the server's counter of versions wraps around at 2⁶⁴.
 ///
 /// The server treats the token 0 as no token. With the token 0, a replacement never succeeds and a
-/// removal always succeeds.
+/// removal always succeeds, so the item must get another token first.
 const NO_TOKEN: u64 = 0;
 
 /// A command to the server. Most commands concern one item.

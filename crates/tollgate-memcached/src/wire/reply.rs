@@ -92,7 +92,8 @@ fn parse_meta(input: &[u8], opaque: u32) -> Result<Parsed, Malformed> {
     Ok(Parsed::Complete(reply, after))
 }
 
-/// Parses the value that follows the first line of the reply. The first line ends at `after`.
+/// Parses the value that follows the first line of the reply. `after` is the length of the first
+/// line with its line end, and `words` are the words after the name of the reply.
 fn parse_value<'a>(
     input: &[u8],
     after: usize,
