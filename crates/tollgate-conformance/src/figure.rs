@@ -8,7 +8,7 @@ use std::thread;
 pub enum Bound {
     /// The figure must be at most this bound. A larger figure violates a guarantee.
     AtMost(u64),
-    /// The number is not a bound and is printed only for comparison.
+    /// The figure has no bound. The number is printed next to the figure for comparison.
     Context(u64),
     /// The figure must be at least this number. A smaller figure means that the fault did not
     /// occur, so the test proved nothing.
@@ -57,7 +57,7 @@ impl Figure {
         Self { what, seen, bound: Bound::AtMost(bound) }
     }
 
-    /// Creates a figure without a bound, with a number for comparison.
+    /// Creates a figure without a bound. `number` is printed next to the figure for comparison.
     #[must_use]
     pub const fn context(what: &'static str, seen: u64, number: u64) -> Self {
         Self { what, seen, bound: Bound::Context(number) }
@@ -70,7 +70,7 @@ impl Figure {
     }
 
     /// Creates a figure that shows that the fault occurred. The figure must be at least one, and at
-    /// least `per_mille` thousandths of `of`.
+    /// least `per_mille` thousandths of `of`, for example of the number of all calls.
     #[must_use]
     pub const fn share_seen(what: &'static str, seen: u64, of: u64, per_mille: u64) -> Self {
         let least = of.saturating_mul(per_mille) / 1_000;

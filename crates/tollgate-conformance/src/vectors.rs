@@ -42,8 +42,8 @@ pub struct Vector {
     pub steps: Vec<(Timestamp, Operation, Reading)>,
 }
 
-/// Returns the vectors for limits of the number `kind` (see [`FILES`]) as lines of JSON, with the
-/// answers of the model.
+/// Returns the vectors for the algorithm with the number `kind` (see [`FILES`]) as lines of JSON,
+/// with the answers of the model.
 #[must_use]
 pub fn lines_of_model(kind: u64) -> String {
     (0..LINES).map(|seed| write(&vector_of_model(kind, seed)) + "\n").collect()

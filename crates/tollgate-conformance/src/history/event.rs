@@ -16,9 +16,9 @@ pub(super) type Units = i128;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnswerSource {
     Store,
-    /// The node itself, from its deny cache.
+    /// The node itself decided, with its deny cache.
     Memory,
-    /// The fallback.
+    /// The fallback, or an overflow counter of a full memory store.
     Fallback,
 }
 
@@ -43,11 +43,11 @@ pub(super) struct Event<'h> {
     /// no answer arrived.
     pub(super) answer: Option<(AnswerSource, Decision, &'h Reading)>,
     /// Whether the units of the event may be charged temporarily, until another charge of the same
-    /// call is refused. This happens in two cases: the call has several subjects and the other
-    /// charge is on another server, or the node decides the other charge itself from its units of a
+    /// call is refused. This is possible in two cases: the call has several subjects, and the other
+    /// charge may be on another server; or the node decides the event itself, from its units of a
     /// leased limit.
     pub(super) may_be_held: bool,
-    /// Whether the store may have executed the event although another source answered.
+    /// Whether the store may have executed the event, even if the answer came from another source.
     pub(super) may_have_run: bool,
     /// The latest time at which the store may have executed the event. This is the event's own
     /// time, or, if a node charges the store later, the reset that the fallback reported.
@@ -123,7 +123,7 @@ impl<'h> Event<'h> {
         is_admitted && is_window && !self.may_have_run
     }
 
-    /// Returns the units of a charge that the store admitted.
+    /// Returns the units of a charge that the store admitted. Returns 0 for every other event.
     pub(super) fn admitted(&self) -> Units {
         match self.answer {
             Some((AnswerSource::Store, Decision::Admitted, _)) => self.requested(),

@@ -25,11 +25,13 @@ pub(super) struct Reservation<'h> {
     settled: bool,
 }
 
-/// The reservations of one limit and subject, by the id of the charge that made them.
+/// The reservations of one limit and subject. The key is the id of the charge that made the
+/// reservation.
 pub(super) type Holds<'h> = BTreeMap<ChargeId, Reservation<'h>>;
 
-/// Returns the reservations among `events`, which are in the order of their requests. If an id is
-/// reserved twice, nothing is certain about its reservation, and the result has the first call.
+/// Returns the reservations among `events`, which are in the order of their requests. If two calls
+/// reserve with the same id, nothing is certain about the reservation, and the result contains the
+/// reservation of the first call.
 pub(super) fn all<'h>(events: &[Event<'h>]) -> Holds<'h> {
     let mut holds = Holds::new();
     for event in events {

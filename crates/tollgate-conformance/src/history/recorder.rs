@@ -17,8 +17,8 @@ pub const DEFAULT_CALLS: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Recorder {
     max_calls: usize,
-    /// The next moment. All callers share this counter, so the order of moments is the order of
-    /// real time.
+    /// The number of the next moment. All callers share this counter, so a later moment in real
+    /// time has a larger number.
     moment: AtomicU64,
     history: Mutex<History>,
 }

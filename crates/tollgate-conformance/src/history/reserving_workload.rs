@@ -47,8 +47,8 @@ impl ReservingWorkload {
     }
 
     /// Returns limits of every algorithm that are small enough to refuse often. Some of the limits
-    /// release expired reservations, and the others charge them. Some of the limits allow a
-    /// settlement to overdraw, and the others do not.
+    /// release the units of expired reservations, and the other limits keep these units charged.
+    /// Some of the limits allow a settlement to overdraw, and the other limits do not.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {
         limits_of_each_kind().expect("the numbers fit")

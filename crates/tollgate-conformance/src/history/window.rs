@@ -19,7 +19,7 @@ pub(super) struct Window<'h> {
     pub(super) charges: Vec<Event<'h>>,
     /// The events that returned units.
     pub(super) refunds: Vec<Event<'h>>,
-    /// The events that changed nothing and reported the used units.
+    /// The events that changed no units. Their answers report the used units of the window.
     pub(super) sights: Vec<Event<'h>>,
     /// The events that may have counted or refunded units in this window. Either the outcome of
     /// such an event is unknown, or the window may already have been deleted because a caller's
@@ -28,7 +28,8 @@ pub(super) struct Window<'h> {
     /// The reservations that return their units to this window when they expire, and that may have
     /// expired.
     pub(super) holds: Vec<Reservation<'h>>,
-    /// The units of charges that were answered after the window may have been deleted.
+    /// The units of the window's charges that were answered when the window may already have been
+    /// deleted.
     pub(super) late: Units,
 }
 

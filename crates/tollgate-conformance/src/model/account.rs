@@ -6,11 +6,11 @@ use tollgate_core::ChargeId;
 
 /// All charges of one limit and subject. All times are in milliseconds since the Unix epoch.
 pub(super) trait Account: Debug + Send {
-    /// Returns an independent copy.
+    /// Returns a copy that is independent of this value.
     fn copied(&self) -> Box<dyn Account>;
 
-    /// Returns the units used at the time `at`, for a caller with a clock that shows `seen`. State
-    /// from a time that is too far after `seen` does not count.
+    /// Returns the units used at the time `at`, as they are reported to a caller with a clock that
+    /// shows `seen`. State from a time that is too far after `seen` does not count.
     fn used(&self, seen: u64, at: u64) -> u64;
 
     /// Returns the time at which all units will be available again.

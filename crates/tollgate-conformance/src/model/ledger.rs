@@ -270,7 +270,7 @@ impl Ledger {
     }
 }
 
-/// Whether a request for units is a charge or a reservation.
+/// Whether units are requested for a charge or for a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Purpose {
     Charge,

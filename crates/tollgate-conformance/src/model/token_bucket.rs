@@ -28,7 +28,8 @@ enum EventKind {
     Charged {
         id: ChargeId,
         shares: u128,
-        /// The last time at which the bucket does not overflow, if no event follows this charge.
+        /// The latest millisecond at which the refilled tokens still fit into the bucket, if no
+        /// event follows this charge.
         brim_at: u64,
     },
     Refunded {

@@ -23,8 +23,8 @@ impl TwoBucket {
         self.charges.iter().map(|charge| charge.position).max()
     }
 
-    /// Returns the number of the current bucket, and the time since that bucket began. The current
-    /// bucket is never older than the latest bucket with charges.
+    /// Returns the number of the current bucket, and the time in milliseconds since that bucket
+    /// began. The current bucket is never older than the latest bucket with charges.
     fn head(&self, seen: u64, at: u64) -> (u64, u64) {
         let by_clock = at / self.window;
         match self.newest() {

@@ -1,4 +1,4 @@
-//! Test cases for peeks, which return the result of a charge without making the charge.
+//! Test cases for peeks. A peek returns the answer that a charge would get, and charges nothing.
 
 use tollgate_core::{Admission, Charge, Limit, Operation, Store};
 

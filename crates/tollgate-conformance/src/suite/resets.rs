@@ -1,5 +1,5 @@
-//! Test cases for resets of a subject. The subject starts from zero, and other subjects are not
-//! affected.
+//! Test cases for resets of a subject. After a reset, the subject starts with its whole quota, and
+//! other subjects are not affected.
 
 use tollgate_core::{Admission, Operation, Store, StoredState};
 

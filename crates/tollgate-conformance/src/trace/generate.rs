@@ -12,10 +12,12 @@ const OPS: usize = 48;
 const LIMITS: u64 = 4;
 /// The number of subjects in one trace.
 const SUBJECTS: u64 = 2;
-/// The longest time in milliseconds by which a clock is behind the latest time. Stores accept a
-/// difference of this size.
+/// The longest time, in milliseconds, by which the time of a call is earlier than the latest time
+/// of the trace. Stores accept calls with such a time.
 const STEP_BACK: u64 = 3_000;
-/// The clock skew of limits on a slow machine. A trace charges less time, even on a slow machine.
+/// The `skew_max` of the limits in traces with reservations. A trace runs for a shorter time than
+/// this even on a slow machine, so a server, which deletes expired keys by its own clock, keeps the
+/// keys during the trace.
 const SLOW: Millis = Millis::from_secs(60);
 
 impl Trace {

@@ -40,7 +40,8 @@ pub enum Call {
     /// Peeks at the limits of a charge, independent of each other.
     Peek(Vec<LimitCharge>),
     /// A refund of an admitted charge. The number selects the charge: 0 is the last admitted
-    /// charge, 1 the charge before it.
+    /// charge, 1 the charge before it. The second value states whether a repetition of the refund
+    /// must have no effect.
     Refund(usize, Deduplication),
     /// A renewal of the permits of an admitted charge. The number selects the charge: 0 is the last
     /// admitted charge, 1 the charge before it.
@@ -76,17 +77,20 @@ pub struct LimitCharge {
 pub struct Difference {
     /// The seed of the trace.
     pub seed: u64,
-    /// The index of the operation.
+    /// The index of the operation in [`Trace::ops`].
     pub op: usize,
     /// The operation.
     pub call: Call,
     /// The time of the decision.
     pub now: Timestamp,
-    /// The limit.
+    /// The limit of the charge with the different answer. `None` if the store returned an error for
+    /// the whole call.
     pub limit: Option<Limit>,
-    /// The answer of the model.
+    /// The reading that the model returned for the charge. `None` if the store returned an error
+    /// for the whole call.
     pub expected: Option<Reading>,
-    /// The answer of the store: a reading or an error. `Ok(None)` if the answer lacks this reading.
+    /// The reading that the store returned for the charge, or `None` if the answer lacks this
+    /// reading. If the call failed, the store's error.
     pub answered: Result<Option<Reading>, StoreError>,
 }
 

@@ -13,16 +13,18 @@ use super::{Call, Difference, LimitCharge, Op, Trace};
 use crate::model::Model;
 use crate::plain_hash::PlainHash;
 
-/// The most runs of a trace on a machine that stalls. Each run uses other subjects.
+/// The most times that one trace is run if the machine stalls during the runs. Each run uses other
+/// subjects.
 const TRIES: u32 = 5;
 
 /// Runs `trace` on `store` and on the model, and compares the answers. The names of the subjects
 /// start with `prefix`, so runs on a shared store do not affect each other.
 ///
-/// A clock of the trace never steps back to a time before the end of stored state, because a store
-/// may or may not have deleted that state already. On a real server, the same uncertainty exists if
-/// the machine stalled and real time advanced by `skew_max` during the run. If answers of such a
-/// run differ from the model's answers, the trace is run again, at most five times in all.
+/// If the end of some state has passed at the latest time of the trace, later calls are not sent
+/// with an earlier time than that end, because it is uncertain whether the store has deleted the
+/// state. On a real server, it is also uncertain if the machine stalled and real time advanced by
+/// `skew_max` during the run. If answers of such a run differ from the model's answers, the trace
+/// is run again, at most five times in all.
 ///
 /// # Errors
 /// [`Difference`] with the first answer that differs from the model's answer.

@@ -39,8 +39,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &Concurrency) {
     }
 }
 
-/// For each id, the number of charges, and the moment at which the release of the id was first
-/// sent.
+/// For each permit id, the number of charges with this id, and the moment at which a release of the
+/// permit was first sent.
 struct Leases(BTreeMap<ChargeId, (u32, Moment)>);
 
 impl Leases {

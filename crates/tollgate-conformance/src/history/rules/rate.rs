@@ -45,7 +45,8 @@ pub(super) fn check(case: &mut Case<'_, '_>, limit: &TokenBucket) {
     }
 }
 
-/// Returns, for each charge, the earliest moment at which this charge or a later charge was sent.
+/// Returns, for each charge, the earliest moment at which this charge or one of the charges after
+/// it in `charges` was sent.
 fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     let mut first = Moment::MAX;
     let mut issued: Vec<_> = charges.iter().map(|event| event.issued).collect();
@@ -56,8 +57,8 @@ fn issued_from(charges: &[&Event<'_>]) -> Vec<Moment> {
     issued
 }
 
-/// The running sums of refunded units: the units that were certainly refunded, and the units that
-/// may have been refunded.
+/// The running sums of refunded units. One sum has the units that were certainly refunded, and the
+/// other sum has all units that may have been refunded.
 struct Refunds {
     certainly: Sums,
     maybe: Sums,

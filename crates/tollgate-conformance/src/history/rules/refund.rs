@@ -63,8 +63,8 @@ fn is_lease(event: &Event<'_>) -> bool {
     matches!(event.limit.algorithm(), Algorithm::Concurrency(_))
 }
 
-/// Returns a description of the error if a single refund returned too many units, returned units
-/// too late, or returned units to another window.
+/// Returns a description of the error if the refund `event` by itself is wrong: it returned too
+/// many units, returned units too late, or returned units to another window.
 fn misplaced(event: &Event<'_>) -> Option<String> {
     let Operation::Refund { cost, position, .. } = event.operation else { return None };
     let (requested, refunded) = (Units::from(cost.get()), event.refunded());

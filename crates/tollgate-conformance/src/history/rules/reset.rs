@@ -23,7 +23,8 @@ pub(super) fn check(
     }
 }
 
-/// Returns a description of the error if the reset in a single answer is wrong.
+/// Returns a description of the error if the reset in the answer to `event` is wrong by itself,
+/// without comparison with other answers.
 fn misplaced(event: &Event<'_>, limit: &FixedWindow) -> Option<String> {
     let resets_at = event.reading()?.full_reset_at;
     let (reset, window) = (resets_at.as_millis(), limit.window());

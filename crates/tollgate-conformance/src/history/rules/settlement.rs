@@ -44,14 +44,15 @@ pub(super) fn check(case: &mut Case<'_, '_>) {
     }
 }
 
-/// The reserved units of one id, and the settlements that found the reservation.
+/// The reservation with one id: its reserved units, and the settlements that found it.
 #[derive(Default)]
 struct Reservation<'e, 'h> {
     held: Units,
     settled: Vec<&'e Event<'h>>,
 }
 
-/// Returns a description of the error if a single settlement of `held` units is wrong.
+/// Returns a description of the error if the settlement `event` refunds or charges too many units.
+/// `held` is the number of units that were reserved.
 fn beyond(event: &Event<'_>, held: Units) -> Option<String> {
     let Operation::Settle { cost, .. } = event.operation else { return None };
     let reading = event.reading()?;
