@@ -28,9 +28,11 @@ pub fn of_process(id: u32) -> io::Result<Duration> {
 /// # Errors
 /// If the kernel does not provide the processor time. The source is Linux' `/proc/PID/stat`.
 pub fn in_kernel(id: u32) -> io::Result<Duration> {
-    /// The unit of the file, which is the same on every platform of Linux.
+    /// The unit in which `/proc/PID/stat` counts processor time, which is the same on every
+    /// platform of Linux.
     const TICK: Duration = Duration::from_millis(10);
-    /// The place of the time in the kernel among the values after the name of the program.
+    /// The index of the processor time in the kernel among the values that follow the program's
+    /// name in `/proc/PID/stat`.
     const PLACE: usize = 12;
     let line = fs::read_to_string(format!("/proc/{id}/stat"))?;
     let ticks = line

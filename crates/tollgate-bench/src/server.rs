@@ -14,8 +14,8 @@ use crate::processor_time;
 /// The largest number of ports that are tried. Another process can take a free port before the
 /// server does.
 const PORT_TRIES: usize = 10;
-/// How often to check whether a server has started. [`READY_PAUSE`] is the pause between two
-/// checks.
+/// The largest number of checks whether a server has started. [`READY_PAUSE`] is the pause between
+/// two checks.
 const READY_TRIES: usize = 1_500;
 const READY_PAUSE: Duration = Duration::from_millis(20);
 

@@ -30,7 +30,7 @@ impl Spread {
 }
 
 impl fmt::Display for Spread {
-    /// Formats the value as `12.3 (11.9–14.0)`: the median, the minimum and the maximum. The
+    /// Formats the summary as `12.3 (11.9–14.0)`: the median, the minimum and the maximum. The
     /// precision of the format is the number of decimal places.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let digits = f.precision().unwrap_or(1);

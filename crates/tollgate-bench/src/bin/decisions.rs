@@ -189,7 +189,8 @@ fn run(case: Case) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The memory that a decision reuses from the decision before it.
+/// The buffers that all decisions of a case reuse, which saves the allocation of memory for each
+/// decision.
 #[derive(Default)]
 struct Room {
     plan: PlainPlan,

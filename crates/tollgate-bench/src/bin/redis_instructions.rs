@@ -88,7 +88,8 @@ enum Contender {
 }
 
 impl Contender {
-    /// Returns whether the contender supports the limits of `case`.
+    /// Returns whether the contender can be measured in `case`: it supports the limits of the case,
+    /// and its module is available.
     fn has(self, case: &Case, arguments: &Arguments) -> bool {
         match self {
             Self::TwoKeys => {

@@ -3,11 +3,12 @@
 /// A limit that the benchmark charges.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
-    /// The name in the report.
+    /// The name of the case in the report. Empty for a leased limit, because its row follows the
+    /// row of the exact limit.
     pub name: &'static str,
     /// The limit's name.
     pub limit: &'static str,
-    /// The mode of the limit.
+    /// The value of `mode` in the definition of the limit: `exact` or `leased`.
     pub mode: &'static str,
     /// The share of the charges that the limit admits.
     pub room: Room,
@@ -31,7 +32,7 @@ pub const CASES: [Case; 4] = [
 ];
 
 impl Case {
-    /// Returns the quota of the limit. A round makes `scale` charges.
+    /// Returns the quota of the limit, if a round makes `scale` charges.
     #[must_use]
     pub const fn quota(&self, scale: u64) -> u64 {
         match self.room {

@@ -29,7 +29,7 @@ pub struct Nodes {
 pub struct Usage {
     /// The processor time of all nodes together.
     pub nodes: Duration,
-    /// The processor time of Redis.
+    /// The processor time of the Redis server.
     pub redis: Duration,
     /// The number of calls of the step in Redis. Each call decides one charge or a batch of
     /// charges.

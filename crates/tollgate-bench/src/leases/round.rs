@@ -17,9 +17,9 @@ const IN_FLIGHT: usize = 16;
 /// The result of one case in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Round {
-    /// The charges that were decided.
+    /// The number of charges that were decided.
     pub decided: usize,
-    /// The charges that were admitted.
+    /// The number of charges that were admitted.
     pub admitted: usize,
     /// The seconds from the first charge to the last answer.
     pub seconds: f64,

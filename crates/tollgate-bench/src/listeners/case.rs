@@ -28,8 +28,8 @@ pub struct Case {
     pub ours: Contender,
     /// The peer that is measured for comparison.
     pub peer: Contender,
-    /// The largest accepted processor time, as a fraction of the peer's processor time. `None` for
-    /// a case that only shows the lower bound.
+    /// The largest accepted ratio of the measured contender's processor time to the peer's
+    /// processor time. `None` for a case that only shows the lower bound.
     pub aim: Option<f64>,
 }
 

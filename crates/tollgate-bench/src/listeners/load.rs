@@ -61,8 +61,8 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Sends requests in groups of as many as may be pending. Sends the next group when all
-    /// requests of the group before are answered.
+    /// Sends requests in groups. The size of a group is the number of requests that may be pending.
+    /// Sends the next group when all requests of the previous group are answered.
     async fn converse(self, subjects: Vec<String>) -> Result<usize, LoadError> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
@@ -88,8 +88,8 @@ impl Load {
         Ok(admitted)
     }
 
-    /// Sends requests over one HTTP/2 connection. As many calls as may be pending are open at a
-    /// time.
+    /// Sends requests over one HTTP/2 connection. At most as many calls as may be pending are open
+    /// at a time.
     async fn call(self, path: &str, subjects: Vec<String>) -> Result<usize, LoadError> {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;

@@ -11,9 +11,9 @@ use std::fmt;
 pub use charge::DIMENSION;
 pub use grpc::{Envoy, Throttle, encoded};
 
-/// The burst of the token bucket that every contender has. No run uses it up.
+/// The burst of the token bucket that every contender uses. It is so large that no run uses it up.
 pub const BURST: u32 = 1_000_000;
-/// The number of tokens that arrive in the bucket per hour.
+/// The number of tokens that arrive per hour in the token bucket of every contender.
 pub const COUNT: u32 = 1_000_000;
 
 /// The protocol of a contender.

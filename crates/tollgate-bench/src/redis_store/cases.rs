@@ -48,9 +48,10 @@ impl Scale {
 /// Which subjects the callers of a case charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keys {
-    /// One subject. Each round uses another one, which has not been charged before.
+    /// One subject. Each round charges a new subject, which has not been charged before.
     Hot,
-    /// Many subjects with the same probability. Their windows are open before the measurement.
+    /// Many subjects, which are charged with the same probability. The windows of all subjects are
+    /// open before the measurement.
     Many,
 }
 
@@ -85,11 +86,11 @@ impl Case {
 pub struct Measured {
     /// The case.
     pub case: Case,
-    /// The results of the two-key script, by round.
+    /// The results of the two-key script, one for each round.
     pub two_keys: Vec<Round>,
-    /// The results of redis-cell, by round. Empty if redis-cell is not measured.
+    /// The results of redis-cell, one for each round. Empty if redis-cell is not measured.
     pub cell: Vec<Round>,
-    /// The results of each form of Tollgate's store, by round.
+    /// For each form of Tollgate's store, the results of all rounds.
     pub tollgate: Vec<Vec<Round>>,
 }
 
@@ -107,7 +108,7 @@ pub struct ComparedContenders {
 }
 
 /// The forms of Tollgate's store, with their names in the report. The first form uses the function.
-/// The others use the module, and are measured only if the server has loaded it.
+/// The other forms use the module, and are measured only if the server has loaded the module.
 const FORMS: [(&str, RuntimeChoice); 3] = [
     ("tollgate", RuntimeChoice::Function),
     ("module", RuntimeChoice::Best),
@@ -158,11 +159,8 @@ impl ComparedContenders {
         Ok(())
     }
 
-    /// Measures `case`. Its number in the run is `number`.
-    ///
-    /// # Errors
-    /// The first error of a contender, or an error if two contenders admitted different numbers of
-    /// requests.
+    /// Measures all contenders in `case`. `number` is the index of the case in the run, which
+    /// selects the subjects of its rounds.
     pub async fn measure(
         &self,
         number: usize,

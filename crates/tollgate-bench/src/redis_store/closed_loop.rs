@@ -35,7 +35,7 @@ pub struct Round {
     pub server: Duration,
     /// The processor time that this process used, for the contender's client and the callers.
     pub client: Duration,
-    /// The number of calls that were sent. Each call contains one or more decisions.
+    /// The number of calls that were sent to the server. A call contains one or more decisions.
     pub calls: u64,
     /// The latency of each decision, shortest first.
     pub latencies: Vec<Duration>,

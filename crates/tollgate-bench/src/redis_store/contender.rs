@@ -20,8 +20,8 @@ pub trait Contender: Send + Sync + 'static {
         limits: usize,
     ) -> impl Future<Output = Result<bool, ContenderError>> + Send;
 
-    /// Returns the number of calls that the contender has sent, or `None` if it sends one call for
-    /// each decision.
+    /// Returns the number of calls that the contender has sent so far. Returns `None` if the
+    /// contender sends one call for each decision.
     fn calls(&self) -> Option<u64>;
 }
 

@@ -16,8 +16,8 @@ pub struct Figures {
     pub sent: usize,
     /// The number of refused requests.
     pub refused: usize,
-    /// The latencies of the requests that were served within [`CLIENT_TIMEOUT`](super::load::CLIENT_TIMEOUT),
-    /// in ascending order.
+    /// The latencies of the requests that were served within
+    /// [`CLIENT_TIMEOUT`](super::load::CLIENT_TIMEOUT), in ascending order.
     pub served: Vec<Duration>,
 }
 

@@ -19,8 +19,7 @@ pub const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 pub struct Phase {
     /// The duration of the period in seconds.
     pub seconds: u64,
-    /// The load of the period, in halves of the service's capacity. The number 2 is the whole
-    /// capacity.
+    /// The load of the period, in halves of the service's capacity: 2 is the whole capacity.
     pub halves: u64,
 }
 

@@ -13,7 +13,7 @@ const WIDTH: u64 = 760;
 const LEFT: u64 = 64;
 const RIGHT: u64 = 16;
 const PANEL: u64 = 130;
-/// The y coordinates of the top edges of the two panels.
+/// The y coordinates of the top edges of the chart's two panels.
 const TOPS: [u64; 2] = [64, 244];
 const HEIGHT: u64 = 420;
 

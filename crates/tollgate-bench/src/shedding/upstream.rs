@@ -59,7 +59,8 @@ impl Upstream {
 }
 
 /// Serves the requests of one connection, one after another. The requests have no bodies. A request
-/// is also served if its client has disconnected, because a real service detects that too late.
+/// is also served if its client has disconnected, because a real service detects the disconnection
+/// too late.
 async fn answer(mut stream: TcpStream, places: Arc<Semaphore>) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut head = Vec::with_capacity(READ);
