@@ -28,9 +28,9 @@ pub enum Error {
     UpstreamTls,
     /// Some connections were still busy at the end of the drain time, and the proxy closed them.
     DrainTimeout {
-        /// The number of these connections.
+        /// The number of connections that were still busy.
         connections: u32,
-        /// The length of the drain time.
+        /// The drain time that has passed.
         waited: Duration,
     },
 }

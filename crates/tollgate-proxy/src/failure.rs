@@ -13,17 +13,17 @@ use crate::{
 /// The reason why there is no response from the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum UpstreamFailure {
-    /// The client did not send the body of its request correctly.
+    /// The client did not send the complete request body, or sent it incorrectly.
     Client(UploadFault),
-    /// The connection to the upstream failed.
+    /// No connection to the upstream could be opened, or its host name could not be resolved.
     Unreachable,
     /// The TLS handshake with the upstream failed.
     Handshake,
-    /// The connection to the upstream timed out.
+    /// The connection to the upstream, or the lookup of its host name, took too long.
     ConnectTimeout,
     /// The upstream did not send a response head in time.
     ResponseTimeout,
-    /// The upstream closed the connection.
+    /// The upstream closed the connection before the head of the response was complete.
     ConnectionLost,
     /// The response of the upstream is not valid HTTP, or contradicts itself.
     InvalidResponse,

@@ -241,9 +241,9 @@ impl Forward {
         Ok(answer)
     }
 
-    /// If the upstream accepts the requested protocol, starts a task that connects the client's
-    /// connection and the upstream's connection to each other. Returns the 101 response for the
-    /// client.
+    /// Starts a task that connects the client's connection and the upstream's connection to each
+    /// other. Returns the 101 response for the client. Returns a failure if the client requested no
+    /// other protocol, or if the upstream does not accept the requested protocol.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
@@ -301,9 +301,9 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the value of `content-length`, if the field is present, by a plain decimal number,
-/// which all servers read in the same way. `exact` is the length of the body. If it is `None`, the
-/// field is removed.
+/// Replaces the value of `content-length`, if the field is present, by `exact`, the length of the
+/// body. The value is then a plain decimal number, which all servers read in the same way. If
+/// `exact` is `None`, removes the field.
 fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
     if let (true, Some(length)) = (stated, exact) {
@@ -318,8 +318,8 @@ fn section_bytes(headers: &HeaderMap) -> usize {
     headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
 }
 
-/// Returns whether a response has contradictory framing: a length with a chunked coding, or two
-/// lengths.
+/// Returns whether the framing of a response is contradictory: a length together with a chunked
+/// coding, or two lengths.
 fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
     let headers = response.headers();
     let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();

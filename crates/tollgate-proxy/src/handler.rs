@@ -106,8 +106,10 @@ where
     }
 }
 
-/// Refuses a request because of its head, before the request is charged or forwarded. Returns the
-/// response as an error if the request must be refused.
+/// Checks the head of a request before the request is charged or forwarded.
+///
+/// # Errors
+/// The [`Problem`] to send to the client, if the request must be refused.
 fn admit<B: Body>(request: &Request<B>, limits: &Limits) -> Result<(), Problem> {
     if request.method() == Method::CONNECT {
         return Err(Violation::Connect.into());
@@ -193,8 +195,10 @@ fn reason_to_close(upload: &Upload, status: StatusCode, session: &Session) -> Op
     (is_refused && session.is_nearly_full()).then_some(CloseReason::Refused)
 }
 
-/// Closes the connection for `reason` after the response `answer`, if the HTTP version requires
-/// that.
+/// Announces that the connection closes for `reason`. Over HTTP/1, the connection closes after the
+/// response `answer`, and `answer` gets the field `connection: close`. Over HTTP/2, the other
+/// streams of the connection continue: a slow request is only counted, and a refusal asks the
+/// connection to close when no request is in flight. All other reasons have no effect over HTTP/2.
 fn close_for<B>(
     reason: CloseReason,
     answer: &mut Response<B>,

@@ -98,9 +98,10 @@ pub(crate) fn remove(headers: &mut HeaderMap) {
     }
 }
 
-/// Returns whether a field is kept although `Connection` nominates it. Forwarding fields are kept,
-/// because a client could nominate `X-Forwarded-For`: if a trusted proxy passed the client's
-/// `Connection` field on, the client would be limited under the address of that proxy.
+/// Returns whether the field `name` is kept although `Connection` nominates it. This applies to
+/// [`END_TO_END`] and to forwarding fields. If forwarding fields were removed, a client behind a
+/// trusted proxy could nominate `X-Forwarded-For`, and would then be limited under the address of
+/// that proxy instead of its own.
 fn is_end_to_end(name: &HeaderName) -> bool {
     END_TO_END.contains(name) || is_forwarding_field(name.as_str())
 }

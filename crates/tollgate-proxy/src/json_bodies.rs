@@ -31,8 +31,8 @@ struct Shared {
     room: Arc<Semaphore>,
 }
 
-/// A reservation of memory for one buffered body. It ends when the upstream has accepted the
-/// buffered bytes.
+/// A reservation of memory for one buffered body. The reservation ends when the upstream has
+/// accepted the buffered bytes.
 #[derive(Debug)]
 pub(crate) struct ReadAheadPermit {
     _bytes: OwnedSemaphorePermit,

@@ -54,12 +54,12 @@ struct IdleLink {
     since: Instant,
 }
 
-/// Which connections of a pool a request may use.
+/// Whether a request may use an idle connection of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Links {
-    /// An idle connection, or a new connection if none is idle.
+    /// The request uses an idle connection, or a new connection if none is idle.
     Idle,
-    /// Only a new connection.
+    /// The request uses a new connection, even if a connection is idle.
     New,
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum Links {
 /// contained the request, the request would be copied in memory for each of them.
 #[derive(Debug)]
 pub(crate) struct Outgoing {
-    /// `None` after the request was sent, if it must not be sent again.
+    /// The request. `None` if the request was sent and must not be sent again.
     request: Option<Request<RequestBody>>,
     pub(crate) upload: Upload,
 }
@@ -79,7 +79,7 @@ impl Outgoing {
         Self { upload: request.body().upload(), request: Some(request) }
     }
 
-    /// Returns the request, unless it was sent.
+    /// Returns the request, or `None` if the request was sent and must not be sent again.
     pub(crate) const fn request(&self) -> Option<&Request<RequestBody>> {
         self.request.as_ref()
     }
@@ -97,11 +97,12 @@ impl Outgoing {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Unanswered {
     pub(crate) failure: UpstreamFailure,
-    /// Why the request may be sent again. [`Outgoing`] then contains the request.
+    /// The reason why the request may be sent again, in which case [`Outgoing`] contains the
+    /// request. `None` if the request must not be sent again.
     pub(crate) resend: Option<Resend>,
 }
 
-/// Why a request may be sent again.
+/// The reason why a request that received no response may be sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Resend {
     /// The address could not be reached, so nothing was sent.

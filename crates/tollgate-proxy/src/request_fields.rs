@@ -8,9 +8,9 @@ use arc_swap::{ArcSwap, Guard};
 /// The names of the header fields that the policy reads from requests, in lower case. Clones share
 /// the names, and a change applies to all later requests.
 ///
-/// The proxy does not forward a field whose name is one of these with `_` in place of `-`. Services
-/// that treat both characters as the same, as CGI does, would read a value that the limiter did not
-/// read.
+/// The proxy does not forward a field if its name is one of these names with `_` in place of `-`.
+/// Services that treat both characters as the same, as CGI does, would read the value of such a
+/// field, which the limiter did not read.
 #[derive(Clone, Debug, Default)]
 pub struct RequestFields(Arc<ArcSwap<BTreeSet<Box<str>>>>);
 

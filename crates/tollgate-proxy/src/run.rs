@@ -52,9 +52,9 @@ const EVICTION_LINGER: Duration = Duration::from_millis(100);
 /// The size of hyper's buffer for a request head. The strict reader has already limited the size of
 /// the head, so this buffer only has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
-/// The number of request bytes that one HTTP/2 stream may send before the upstream has accepted
-/// them. [`HTTP2_CONNECTION_WINDOW_BYTES`] is the same limit for all streams of a connection
-/// together.
+/// The largest number of request bytes that one HTTP/2 stream may send before the upstream has
+/// accepted them. [`HTTP2_CONNECTION_WINDOW_BYTES`] is the corresponding limit for all streams of a
+/// connection together.
 const HTTP2_STREAM_WINDOW_BYTES: u32 = 256 * 1024;
 const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 

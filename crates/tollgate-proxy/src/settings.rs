@@ -44,7 +44,8 @@ pub struct Settings {
     /// plain request. Do not add `h2c`, because the requests on an upgraded h2c connection would
     /// bypass the limits. The default is `websocket`.
     pub upgrades: Vec<String>,
-    /// Whether the proxy reads JSON request bodies before the layer decides on their requests.
+    /// Whether the proxy reads JSON request bodies before the layer decides on their requests. By
+    /// default the proxy does not read them.
     pub json_bodies: JsonBodyBuffering,
     /// A function that is called for every request that is rejected before it reaches the layer.
     pub on_rejected: OnRejected,
@@ -77,9 +78,9 @@ pub struct Timeouts {
     /// The time for the TLS handshake of a client, after which the connection is closed. Default: 5
     /// s.
     pub tls_handshake: Duration,
-    /// The time from the first byte of a request to the end of its head. For the first request of a
-    /// connection, also the time from the accept to the first byte. After this time, the proxy
-    /// answers with 408. Default: 5 s.
+    /// The longest time from the first byte of a request to the end of its head. For the first
+    /// request of a connection, the time counts from the start of the connection. After this time,
+    /// the proxy answers with 408. Default: 5 s.
     pub request_head: Duration,
     /// The longest pause between two pieces of a request body while the upstream is ready for more.
     /// After this time, the proxy answers with 408. Default: 10 s.
@@ -99,8 +100,8 @@ pub struct Timeouts {
     /// response (at most 16 KiB) within this time, even if its flow-control window has no room for
     /// the piece. If the client does not, the stream is reset. Default: 60 s.
     pub write_idle: Duration,
-    /// The time for which a client may transfer fewer bytes than
-    /// [`least_bytes_per_second`](Limits::least_bytes_per_second) requires. Default: 10 s.
+    /// The time for which the average rate of a client may stay below
+    /// [`least_bytes_per_second`](Limits::least_bytes_per_second). Default: 10 s.
     pub least_rate_grace: Duration,
     /// The time for which a connection may be without a request, after which the connection is
     /// closed. It applies to connections of clients and to pooled connections to upstreams.
@@ -184,8 +185,8 @@ impl Settings {
         }
     }
 
-    /// Returns the least rate at which clients must send and read, with the time for which they may
-    /// fall below it.
+    /// Returns the least rate at which clients must send request bodies and read responses, with
+    /// the time for which a client may stay below this rate.
     pub(crate) fn least_rate(&self) -> RateTerms {
         RateTerms::new(self.limits.least_bytes_per_second, self.timeouts.least_rate_grace)
     }

@@ -52,7 +52,8 @@ pub(crate) async fn splice(
     }
 }
 
-/// Waits until `moves`, a counter of reads and writes, has not changed for the time `period`.
+/// Waits until no byte was read or written for the time `period`. `moves` counts the reads and
+/// writes.
 async fn idle_for(moves: &AtomicU64, period: Duration) {
     let mut before = moves.load(Ordering::Relaxed);
     loop {

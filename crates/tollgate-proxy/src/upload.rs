@@ -75,7 +75,7 @@ impl Upload {
     }
 
     /// Returns the time at which a part of the body was last forwarded, or the start of the request
-    /// if no part was.
+    /// if no part was forwarded.
     pub(crate) fn last_progress(&self) -> Instant {
         self.0.began + Duration::from_millis(self.0.last_progress.load(Ordering::Relaxed))
     }
@@ -103,7 +103,7 @@ impl Upload {
     }
 
     /// Records that the upstream is ready for more bytes of the body, and that the client has not
-    /// sent them yet.
+    /// sent these bytes yet.
     pub(crate) fn wait_for_client(&self) {
         self.0.waits_for_client.store(true, Ordering::Release);
     }

@@ -61,11 +61,11 @@ impl UpstreamLink {
         self.reads.load(Ordering::Relaxed) == self.reads_before
     }
 
-    /// Sends `request`. The future returns the head of the response. If the future is dropped before
-    /// it ends, the link can no longer be used.
+    /// Sends `request`. The future returns the head of the response. If the future is dropped
+    /// before it ends, the link can no longer be used.
     ///
     /// The function is not `async`, because the future of an `async` function would contain the
-    /// request.
+    /// whole request, and the request would be copied with each future that awaits it.
     pub(crate) fn send<'l>(
         &'l mut self,
         request: Request<RequestBody>,

@@ -54,8 +54,7 @@ pub struct UpstreamStatus {
     pub is_set_aside: bool,
 }
 
-/// The number of requests that were sent a second time to an upstream, counted separately for each
-/// reason.
+/// The number of requests that were sent to an upstream again, counted separately for each reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RetryCounts {
     /// The number of requests that were sent to another address, because the first address could

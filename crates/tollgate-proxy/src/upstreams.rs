@@ -4,7 +4,7 @@ use std::{error::Error as StdError, fmt, str::FromStr};
 
 use crate::upstream::{Upstream, UpstreamError};
 
-/// The largest number of routes of a proxy.
+/// The largest number of routes of a proxy. Routes with the same prefix or rule count as one route.
 pub const MAX_ROUTES: usize = 256;
 /// The largest number of upstreams of one route, and also of upstreams for requests without a
 /// route.
@@ -41,7 +41,7 @@ pub struct Route {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum RouteMatch {
     Prefix(RoutePrefix),
-    /// The requests that the rule of the policy with this name matches.
+    /// The requests that match the rule with this name in the policy.
     Rule(Box<str>),
 }
 
@@ -63,14 +63,14 @@ pub enum RouteError {
         /// The text of the route.
         given: String,
     },
-    /// The URL of the route is not valid.
+    /// The URL of the route is not valid for this reason.
     Upstream(UpstreamError),
-    /// There is no upstream.
+    /// No upstream is given for the requests without a route.
     NoUpstream,
-    /// There are more routes than [`MAX_ROUTES`], or more upstreams of one route than
-    /// [`MAX_UPSTREAMS`].
+    /// There are more routes than [`MAX_ROUTES`], or there are more upstreams than
+    /// [`MAX_UPSTREAMS`] for one route or for the requests without a route.
     TooMany {
-        /// `routes` or `upstreams`.
+        /// The word for what there is too much of: `routes` or `upstreams`.
         what: &'static str,
         /// The largest number that is allowed.
         most: usize,
@@ -172,8 +172,8 @@ impl RoutePrefix {
         is_host && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?']))
     }
 
-    /// Returns a key by which prefixes are ordered. Of the prefixes that match a request, the
-    /// prefix with the greatest key applies.
+    /// Returns a key by which prefixes are compared. If several prefixes match a request, the route
+    /// of the prefix with the greatest key serves the request.
     pub(crate) fn specificity(&self) -> (bool, usize) {
         (self.host.is_some(), self.path.len())
     }

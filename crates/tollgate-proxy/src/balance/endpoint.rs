@@ -63,8 +63,9 @@ impl Endpoint {
         }
     }
 
-    /// Records a failure of the address. After several failures in a row, the address is set aside:
-    /// it receives no requests for a while. If `may_pause` is false, it is not set aside.
+    /// Records a failure of the address. After several failures in a row, the address is set aside,
+    /// which means that it receives no requests for a while. The router passes `false` as
+    /// `may_pause` if no other address of the group is in use. The address is then not set aside.
     pub(super) fn fail(&self, may_pause: bool) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if let Some(pause) = self.health.fail(Instant::now(), may_pause) {

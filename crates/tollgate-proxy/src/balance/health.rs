@@ -44,15 +44,15 @@ impl Health {
         Self { began: now, until, state: Mutex::default(), is_marked }
     }
 
-    /// Returns whether the address may receive requests at `now`: it is not set aside, or its pause
-    /// has ended.
+    /// Returns whether the address may receive requests at `now`: either it is not set aside at
+    /// all, or the pause for which it was set aside has ended.
     pub(crate) fn is_in_use(&self, now: Instant) -> bool {
         let until = self.until.load(Ordering::Relaxed);
         until == 0 || self.millis(now) >= until
     }
 
-    /// Records a response of the address, after which it is no longer set aside. Returns whether it
-    /// was set aside since its previous response.
+    /// Records a response of the address, and ends its pause. Returns whether the address was set
+    /// aside at any time since its previous response.
     pub(crate) fn succeed(&self) -> bool {
         if self.is_marked.load(Ordering::Relaxed) == 0 {
             return false;
@@ -63,8 +63,9 @@ impl Health {
         before.pauses > 0
     }
 
-    /// Records a failure at `now`. If this failure sets the address aside, returns for how long,
-    /// otherwise `None`. If `may_pause` is false, the address is not set aside.
+    /// Records a failure of the address at `now`. If this failure sets the address aside, returns
+    /// the length of the pause, otherwise `None`. If `may_pause` is false, the address is not set
+    /// aside.
     pub(crate) fn fail(&self, now: Instant, may_pause: bool) -> Option<Duration> {
         self.is_marked.store(1, Ordering::Relaxed);
         let mut state = self.state.lock();

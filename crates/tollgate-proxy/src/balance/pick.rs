@@ -26,9 +26,10 @@ impl RandomSequence {
 }
 
 /// Returns the address for the next attempt to send a request. `tried` are the addresses to which
-/// the request was already sent. Of two random other addresses, the function selects the one with
-/// fewer requests in flight. An address that is set aside is selected only if no other is left.
-/// Returns `None` if all addresses were tried.
+/// the request was already sent. They are not selected again, and the result is `None` if no other
+/// address is left. The function selects two of the other addresses at random, and returns the one
+/// with fewer requests in flight. It selects an address that is set aside only if all addresses
+/// that are left are set aside.
 pub(super) fn pick<'e>(
     endpoints: &'e [Arc<Endpoint>],
     tried: &[Arc<Endpoint>],

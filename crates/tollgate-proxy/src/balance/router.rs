@@ -21,12 +21,14 @@ use crate::upstream::Upstream;
 use crate::upstream_metrics::{Addresses, Retry, UpstreamStatus};
 use crate::upstreams::{RouteMatch, RoutePrefix};
 
-/// The largest number of further addresses to which a request is sent after an address could not be
-/// reached.
+/// The largest number of times that a request is sent to a further address, because the previous
+/// address could not be reached.
 const MAX_RETRIES: usize = 2;
-/// The time after which the host names of upstreams are looked up again.
+/// The time after which the host names of upstreams are looked up again, if all addresses can be
+/// reached.
 const RESOLVE_EVERY: Duration = Duration::from_secs(10);
-/// The shortest time between two lookups after an address could not be reached.
+/// The shortest time from one lookup of host names to the next. The next lookup starts this early
+/// if an address could not be reached since the last lookup.
 const RESOLVE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The routes of the proxy. A route leads from a rule, a host or the start of a path to a group of
@@ -64,7 +66,7 @@ impl Router {
     }
 
     /// Returns the group of servers for `request`. `matched` are the rules of the policy that
-    /// matched the request, if the layer reports them.
+    /// matched the request. It is `None` if the layer does not report these rules.
     pub(crate) fn group(
         &self,
         request: Option<&Request<RequestBody>>,
@@ -105,11 +107,12 @@ struct Lookups {
 struct LastLookup {
     at: Option<Instant>,
     failure: Option<UpstreamFailure>,
-    /// Whether an address could not be reached since the last lookup.
+    /// Whether an address could not be reached since the last lookup, so the next lookup is due
+    /// earlier.
     is_outdated: bool,
 }
 
-/// Whether a request needs a connection of its own, which no later request uses.
+/// The kind of connection to the upstream that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exchange {
     /// The request uses a pooled connection, which is kept for later requests.
@@ -220,8 +223,9 @@ impl Group {
         endpoint.fail(others.any(|one| one.is_in_use(now)));
     }
 
-    /// Starts a lookup of the host names, if the last lookup is too old. Waits for the lookup only
-    /// if no addresses are known yet, and returns its failure. Other lookups run in the background.
+    /// Looks up the host names if no addresses are known yet or if the last lookup is too old. If
+    /// no addresses are known, waits for the lookup and returns its error. Otherwise the lookup
+    /// runs in the background, and the known addresses stay in use.
     async fn look_up(self: &Arc<Self>, lookups: &Lookups) -> Result<(), UpstreamFailure> {
         if self.endpoints.load().is_empty() {
             let _running = lookups.running.lock().await;
@@ -291,8 +295,8 @@ impl Lookups {
         last.at.is_none_or(|at| at.elapsed() >= every)
     }
 
-    /// Returns the failure of the last lookup, if it is so recent that no new lookup is started
-    /// yet. Otherwise returns `None`.
+    /// Returns the error of the last lookup, if that lookup failed less than [`RESOLVE_PAUSE`] ago.
+    /// Otherwise returns `None`. Within this time, no new lookup is started.
     fn recent_failure(&self) -> Option<UpstreamFailure> {
         let last = self.last.lock();
         last.at.filter(|at| at.elapsed() < RESOLVE_PAUSE).and(last.failure)

@@ -38,15 +38,15 @@ pub(super) struct ReadAhead {
     room: Option<ReadAheadPermit>,
 }
 
-/// Whether the body is read further in advance.
+/// Whether to read the next piece of the body in advance, or to stop reading in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ReadStep {
     Continue,
     Done,
 }
 
-/// Reads the complete body of a request in advance, if it is JSON and short, and adds it to the
-/// request's extensions as [`JsonBody`]. If the body cannot be read, adds the reason as
+/// Reads the complete body of a request in advance, if the body is JSON and short, and adds it to
+/// the request's extensions as [`JsonBody`]. If the body cannot be read, adds the reason as
 /// [`UnreadBody`]. The request keeps its body for the upstream.
 pub(crate) async fn read_json(request: &mut Request<RequestBody>, bodies: &JsonBodyBuffering) {
     if !bodies.is_enabled() || request.body().is_end_stream() {
@@ -89,8 +89,8 @@ async fn read_to_end(
 }
 
 impl RequestBody {
-    /// Reads this body into its buffer until the end. Returns a copy of the complete data, or
-    /// `None` if the body fails or is too long.
+    /// Reads this body into the buffer `ahead` until the end of the body. Returns a copy of the
+    /// complete data, or `None` if the body fails or is too long.
     async fn read_ahead(&mut self) -> Option<Bytes> {
         loop {
             let frame = poll_fn(|cx| self.poll_incoming(cx)).await;
@@ -107,8 +107,8 @@ impl RequestBody {
 }
 
 impl ReadAhead {
-    /// Creates an empty buffer for at most `most` bytes. `room` is the reservation of memory for
-    /// these bytes.
+    /// Creates an empty buffer for at most `most` bytes. `room` is the memory reservation of the
+    /// buffer, which ends when the buffer has been emptied.
     fn within(most: usize, room: Option<ReadAheadPermit>) -> Self {
         let (only, gathered, beyond) = (Bytes::new(), Vec::new(), Bytes::new());
         Self { only, gathered, beyond, last: None, most, room }
