@@ -113,8 +113,8 @@ pub async fn accept<S, C, O>(
     }
 }
 
-/// Counts a new client for the limit of its address. If the address has too many connections,
-/// returns `None` and closes the client's connection.
+/// Counts the connection of `client` for the limit of its address, and returns both. If the address
+/// has too many connections, closes the connection and returns `None`.
 fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     client: S::Client,
     connections: &Connections<C, O>,
@@ -123,9 +123,9 @@ fn counted<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     Some((client, address))
 }
 
-/// Waits for the next client and for the client's permit. If the caller drops the future, a client
-/// that was accepted and has no permit yet stays in `accepted` for the next call. Further clients
-/// wait in the system's backlog and use no resources of this process.
+/// Waits for the next client and for a permit for this client. If the caller drops the future, a
+/// client that was accepted and has no permit yet stays in `accepted` for the next call. Further
+/// clients wait in the system's backlog and use no resources of this process.
 async fn next<S: Socket, C: Evictable, O: ConnectionObserver<C>>(
     socket: &S,
     connections: &Connections<C, O>,

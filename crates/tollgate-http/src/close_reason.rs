@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CloseReason {
-    /// The client closed the connection, or asked for one response only.
+    /// The client closed the connection, or asked the proxy to close it after one response.
     Client,
     /// The connection had no request for `keep_alive_idle`.
     Idle,
@@ -22,7 +22,8 @@ pub enum CloseReason {
     /// The client stopped reading a response, or read it too slowly. Over HTTP/2, the proxy resets
     /// only the stream.
     SlowResponse,
-    /// A request was refused while nearly all connections of the proxy were in use.
+    /// A request was refused while nearly all connections of the proxy were in use, so its
+    /// connection was closed to make room.
     Refused,
     /// The client sent too many HTTP/2 frames that are not requests.
     ControlFrames,

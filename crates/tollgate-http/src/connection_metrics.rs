@@ -38,11 +38,12 @@ struct Counters {
     full_warned_at: Mutex<Option<Instant>>,
 }
 
-/// The last logged warning about connections that were closed for one reason.
+/// The last logged warning for one [`CloseReason`], and the connections that were closed for this
+/// reason since then.
 #[derive(Debug, Clone, Copy, Default)]
 struct Warning {
     logged_at: Option<Instant>,
-    /// The connections that were closed for this reason since `logged_at`.
+    /// The number of connections that were closed for the reason of this warning since `logged_at`.
     closed: u64,
 }
 

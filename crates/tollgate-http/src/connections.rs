@@ -19,9 +19,10 @@ use crate::address_key::AddressKey;
 /// request head, before it is closed to make room.
 pub const EVICTABLE_AFTER: Duration = Duration::from_secs(1);
 
-/// The share of the connections that are closed at once when no permit is free: one of 128
-/// connections, but at least one. To find the connections that have been idle for the longest time,
-/// the code reads all connections, so closing them one by one would take quadratic time.
+/// The divisor that determines how many connections are closed at once when no permit is free: the
+/// limit of connections divided by 128, rounded up. Each search for the connections that have been
+/// idle for the longest time reads all connections. Closing one connection for each search would
+/// therefore take quadratic time.
 const EVICTED_SHARE: usize = 128;
 
 /// The interval at which idle connections are closed while all connections of a socket are in use
@@ -107,9 +108,9 @@ struct Registry<C, O> {
     open: Mutex<Open<C>>,
 }
 
-/// The open connections by number, and their count for each address. Each entry belongs to a
-/// connection with a permit or to an accepted client that waits for one, so the number of permits
-/// bounds both maps.
+/// The open connections under their numbers, and the number of connections of each address. Each
+/// connection or client that is counted here has a permit or waits for one, so the number of
+/// permits bounds both maps.
 #[derive(Debug)]
 struct Open<C> {
     last_number: u64,
@@ -177,8 +178,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Some(OfAddress { registry, counted: Some(key), peer })
     }
 
-    /// Waits for a permit for the next client. Returns `None` at once if the rules keep no
-    /// connection free for the next client.
+    /// Waits for a permit that is kept free for the next client. Returns `None` at once if
+    /// [`keeps_one_free`](ConnectionRules::keeps_one_free) is false.
     pub(crate) async fn reserve(&self) -> Option<OwnedSemaphorePermit> {
         match self.0.rules.keeps_one_free {
             true => Some(self.permit().await),
@@ -186,8 +187,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         }
     }
 
-    /// Waits for a permit. While no permit is free, the function closes the connections that have
-    /// been idle for the longest time.
+    /// Waits for a permit. While no permit is free, the function asks the connections that have
+    /// been idle for the longest time to close.
     pub(crate) async fn permit(&self) -> OwnedSemaphorePermit {
         loop {
             if let Some(permit) = self.try_permit() {
@@ -207,7 +208,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         Arc::clone(&self.0.permits).try_acquire_owned().ok()
     }
 
-    /// Admits a client that is counted by `address`. Returns `None` if no permit is free.
+    /// Admits a client that `address` counts for the limit of its address. Returns `None` if no
+    /// permit is free.
     pub(crate) fn try_admission(&self, address: OfAddress<C, O>) -> Option<Admission<C, O>> {
         Some(address.with(self.try_permit()?))
     }
@@ -225,7 +227,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
         let _ = self.0.permits.acquire_many(self.0.rules.limit).await;
     }
 
-    /// Returns the number of connections in use.
+    /// Returns the number of permits in use, including a permit that is reserved for the next
+    /// client.
     #[must_use]
     pub fn in_use(&self) -> u32 {
         self.0.in_use()
@@ -238,8 +241,8 @@ impl<C: Evictable, O: ConnectionObserver<C>> Connections<C, O> {
     }
 
     /// Asks connections to close that have been idle at `now` for at least [`EVICTABLE_AFTER`], the
-    /// longest idle connections first. Their number is at most the limit divided by
-    /// `EVICTED_SHARE`, but at least one.
+    /// longest idle connections first. The number of these connections is at most the limit divided
+    /// by `EVICTED_SHARE`, rounded up.
     pub fn evict(&self, now: Instant) {
         let Some(latest) = now.checked_sub(EVICTABLE_AFTER) else { return };
         let open = self.0.open.lock();

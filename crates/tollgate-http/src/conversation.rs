@@ -46,9 +46,10 @@ struct Refusal {
 /// Whether the response to an upgrade request switched the protocol of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UpgradeAnswer {
-    /// 101: all later bytes belong to the other protocol.
+    /// The response has status 101, which means that all later bytes belong to the requested
+    /// protocol.
     Accepted,
-    /// Any other status: the next request follows.
+    /// The response has another status than 101, which means that the next HTTP request follows.
     Declined,
 }
 
@@ -89,21 +90,21 @@ impl Conversation {
     }
 
     /// Records that the request with the number `ordinal`, counted from 1, replaces an invalid
-    /// request. This request is the last one of the connection.
+    /// request. `violation` is the reason. The connection ends after the response to this request.
     pub fn refuse(&self, ordinal: u64, violation: Violation) {
         // The reader stops at its first refusal, so there is no second refusal.
         let _ = self.refusal.set(Refusal { ordinal, violation });
     }
 
-    /// Counts the next HTTP/1 request. Returns the violation if this request replaces an invalid
-    /// one.
+    /// Counts the next HTTP/1 request. If this request replaces an invalid request, returns the
+    /// violation of the invalid request, otherwise `None`.
     pub fn next_request(&self) -> Option<Violation> {
         let ordinal = self.requests.fetch_add(1, Ordering::AcqRel) + 1;
         let refusal = self.refusal.get()?;
         (refusal.ordinal == ordinal).then_some(refusal.violation)
     }
 
-    /// Reports the response to an upgrade request to the reader.
+    /// Passes the response to an upgrade request on to the reader of the connection.
     pub fn answer_upgrade(&self, answer: UpgradeAnswer) {
         self.is_upgraded.store(answer == UpgradeAnswer::Accepted, Ordering::Release);
         let before = std::mem::replace(&mut *self.upgrade.lock(), UpgradeState::Answered(answer));
@@ -144,7 +145,7 @@ impl Conversation {
         self.activity.lock().head_since = None;
     }
 
-    /// Asks the connection to close when no request is in flight.
+    /// Asks the connection to close for `reason`, as soon as no request is in flight.
     pub fn request_close(&self, reason: CloseReason) {
         self.leave();
         self.note_close(reason);

@@ -45,8 +45,8 @@ impl Deadline {
         self.poll_passed_within(cx, self.limit)
     }
 
-    /// Works like [`poll_passed`](Self::poll_passed), but if this call starts the wait, `limit`
-    /// replaces the limit of the deadline for this wait.
+    /// Works like [`poll_passed`](Self::poll_passed). The only difference is that a wait which this
+    /// call starts has the time limit `limit`, and not the time limit of the deadline.
     pub fn poll_passed_within(&mut self, cx: &mut Context<'_>, limit: Duration) -> Poll<()> {
         let sleep = match (&mut self.sleep, self.wait) {
             (Some(sleep), Wait::Running) => sleep,

@@ -46,19 +46,20 @@ const CONTINUATION: u8 = 9;
 pub struct FrameMeter {
     state: State,
     left: u32,
-    /// The time up to which the frames of [`CONTROL_FRAMES_PER_SECOND`] were added to `left`.
-    /// `None` until `left` is first used up.
+    /// The time up to which `left` contains the frames that [`CONTROL_FRAMES_PER_SECOND`] allows.
+    /// `None` until `left` is used up for the first time.
     refilled_at: Option<Instant>,
     began: Instant,
 }
 
 #[derive(Debug)]
 enum State {
-    /// The connection preface is arriving. The number counts its bytes that have arrived.
+    /// The connection preface is arriving. The number is the count of its bytes that have arrived.
     Preface(usize),
-    /// The head of a frame is arriving. The number counts its bytes that have arrived.
+    /// The head of a frame is arriving. The number is the count of its bytes that have arrived.
     Head([u8; HEAD], usize),
-    /// The payload of a frame is arriving. The number counts its bytes that are left.
+    /// The payload of a frame is arriving. The number is the count of its bytes that have not
+    /// arrived.
     Payload(usize),
     /// The connection does not use HTTP/2.
     Other,

@@ -20,8 +20,8 @@ pub const LEAST_BYTES_PER_SECOND: u32 = 1_024;
 /// The default time for which a client may stay below the least rate.
 pub const LEAST_RATE_GRACE: Duration = Duration::from_secs(10);
 
-/// The most bytes that a client may be ahead of the least rate. If a client was faster before, at
-/// most this many of its additional bytes count.
+/// The most bytes that a client can be ahead of the least rate. Bytes that a client transferred
+/// faster than the least rate count in advance, up to this number.
 const BURST_BYTES: u64 = 64 * 1_024;
 
 /// A least rate in bytes per second, and the time for which a client may stay below it.
@@ -48,9 +48,9 @@ pub struct LeastRate {
 /// Why a client is too slow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TooSlow {
-    /// No byte arrived during the longest pause.
+    /// No byte was transferred for the longest pause that is allowed.
     Stalled,
-    /// Bytes arrived, but below the least rate.
+    /// Bytes were transferred, but more slowly than the least rate requires.
     BelowRate,
 }
 
@@ -64,7 +64,8 @@ impl RateTerms {
         Self { bytes_per_second, grace }
     }
 
-    /// Returns the time that `bytes` bytes may take at the least rate.
+    /// Returns the time that a client needs for `bytes` bytes if it transfers them at the least
+    /// rate.
     fn time_for(self, bytes: u64) -> Duration {
         let micros = bytes.saturating_mul(1_000_000) / u64::from(self.bytes_per_second.max(1));
         Duration::from_micros(micros)
@@ -82,7 +83,8 @@ impl LeastRate {
         Self { terms, left: terms.grace, waiting_since: None, pause }
     }
 
-    /// Ends the wait for the client, because the client has transferred `bytes` bytes.
+    /// Records that the client has transferred `bytes` bytes. Ends the wait for the client, and
+    /// adds the time that these bytes take at the least rate to the budget.
     pub fn moved(&mut self, bytes: usize) {
         if let Some(since) = self.waiting_since.take() {
             self.left = self.left.saturating_sub(since.elapsed());
@@ -104,8 +106,8 @@ impl LeastRate {
         Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
     }
 
-    /// Works like [`poll_too_slow`](Self::poll_too_slow), but returns `Ready` only after a pause
-    /// that is too long, whatever the rate is.
+    /// Works like [`poll_too_slow`](Self::poll_too_slow), but ignores the least rate: it returns
+    /// `Ready` only after a pause that is too long.
     pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
         // The start of the wait is set, so `moved` ends this wait as well.
         self.waiting_since.get_or_insert_with(Instant::now);

@@ -1,9 +1,10 @@
 //! The responses of an HTTP/2 connection that are not ready when their requests arrive.
 //!
-//! A request is often not complete when it is first polled, because the frame with its body follows
-//! later. hyper wants a task for each response. Such a task runs on any thread, and wakes the task
-//! of the connection, which then sends this one response. The task of the connection therefore
-//! polls these responses itself, and sends all that are ready with one write.
+//! A response is often not ready when it is first polled, because the frame with the body of the
+//! request arrives later. hyper expects that each response runs in a task of its own. Such a task
+//! may run on any thread, and it wakes the task of the connection, which then sends only this
+//! response. In this module, the task of the connection polls the pending responses itself, and
+//! sends all responses that are ready with one write.
 
 use std::{
     fmt,
@@ -18,8 +19,8 @@ use parking_lot::Mutex;
 
 type Response = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// The responses of one connection that were not ready at once. Clones share their state. The
-/// concurrent streams of the connection bound their number.
+/// The responses of one connection that were not ready when they were first polled. Clones share
+/// their state. The limit on the connection's concurrent streams bounds the number of responses.
 #[derive(Clone, Default)]
 pub struct PendingResponses(Arc<Mutex<Vec<Response>>>);
 
@@ -42,8 +43,8 @@ impl PendingResponses {
 }
 
 impl ResponsePoller {
-    /// Polls the new responses and the responses that were woken. Returns whether a response has
-    /// ended. The connection then has frames to send.
+    /// Polls the responses that were added since the last call, and the responses that were woken.
+    /// Returns whether a response has ended, in which case the connection has frames to send.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> bool {
         self.pending.extend(self.added.0.lock().drain(..));
         let mut has_ended = false;

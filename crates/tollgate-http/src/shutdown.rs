@@ -11,7 +11,8 @@ pub enum Phase {
     /// No connections are accepted. Requests that have arrived are still answered, and each
     /// connection is closed after its last response.
     Draining,
-    /// The time limit for draining is over.
+    /// Draining has ended, because all connections are closed or the time limit is over.
+    /// Connections that are still open are closed at once.
     Cut,
 }
 

@@ -39,7 +39,7 @@ pub struct StrictReader<S> {
     state: ReaderState,
     conversation: Arc<Conversation>,
     head: Deadline,
-    /// Whether the conversation has recorded that a head is incomplete.
+    /// Whether the reader has reported to the conversation that a head is incomplete.
     is_head_noted: bool,
     write: LeastRate,
     linger: Deadline,
@@ -194,8 +194,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         read
     }
 
-    /// Returns `Ready` once the time limit for the current head has passed. Between two requests
-    /// there is no such limit, because the connection is only idle.
+    /// Returns `Ready` once the time limit for the current head has passed. Between two requests,
+    /// no head is expected yet, so this time limit does not apply.
     fn poll_head_timeout(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let under_way = !self.held.is_empty() || self.framing.heads() == 0;
         if !self.framing.expects_head() || !under_way {
@@ -210,7 +210,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         Poll::Ready(())
     }
 
-    /// Ends the wait for a head, if the reader waits for one.
+    /// Ends the time limit for a head, and records in the conversation that the head is complete.
     fn end_head(&mut self) {
         self.head.clear();
         if std::mem::take(&mut self.is_head_noted) {

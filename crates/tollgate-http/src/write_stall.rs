@@ -55,9 +55,9 @@ pub fn note<T>(polled: &Poll<T>, bytes: usize) {
 pub enum ResponseTasks {
     /// Each response runs in a task of its own.
     Own,
-    /// The task of the connection polls each response: first when its request arrives, and later
-    /// with the other pending responses. The limit on a client's concurrent streams bounds the number
-    /// of responses that one turn of the task polls.
+    /// The task of the connection polls each response: for the first time when the request arrives,
+    /// and later with the other pending responses. The limit on a client's concurrent streams
+    /// bounds the number of responses that one turn of the task polls.
     Connection(PendingResponses),
 }
 

@@ -14,9 +14,11 @@ pub(crate) struct Chunks {
 /// The result of examining the next bytes of a chunked body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum ChunkStep {
-    /// The first bytes are valid, and the body continues after them. The number is their count.
+    /// The first bytes are valid, and the body continues after them. The number is the count of
+    /// these bytes.
     Pass(usize),
-    /// The first bytes are valid, and the body ends with them. The number is their count.
+    /// The first bytes are valid, and the body ends with them. The number is the count of these
+    /// bytes.
     End(usize),
     /// The next element is incomplete, so no byte is passed on.
     Hold,

@@ -11,7 +11,7 @@ use super::{
 pub(crate) struct Head {
     /// The way in which the end of the request body is found.
     pub(crate) body: BodyFraming,
-    /// The meaning of the bytes after the message.
+    /// Whether the bytes after the request can belong to another protocol than HTTP.
     pub(crate) after: After,
 }
 
@@ -24,7 +24,7 @@ pub(crate) enum BodyFraming {
     Chunked,
 }
 
-/// The meaning of the bytes after a message.
+/// Whether the bytes after a message can belong to another protocol than HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum After {
     /// The bytes after the message are the next request.

@@ -31,8 +31,8 @@ fn is_host_sign(byte: u8) -> bool {
     matches!(byte, b'-' | b'.' | b'_' | b'~' | b'!' | b'$' | b'%' | b'&'..=b'+' | b';' | b'=')
 }
 
-/// Returns whether two authorities are the same host and port. An authority without a port has the
-/// default port of the scheme.
+/// Returns whether two authorities are the same host and port. An authority without a port counts
+/// as one with port 80, whatever the scheme is.
 pub fn same_host(one: &[u8], other: &[u8]) -> bool {
     let (one_host, one_port) = split_port(one);
     let (other_host, other_port) = split_port(other);

@@ -41,8 +41,8 @@ pub(crate) struct Framing {
 /// The result of examining the available bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The first bytes are valid and may be passed on. The number is their count, which is at least
-    /// one.
+    /// The first bytes are valid and may be passed on. The number is the count of these bytes,
+    /// which is at least one.
     Pass(usize),
     /// More bytes are needed before any can be passed on.
     Hold,
@@ -65,8 +65,8 @@ enum State {
     Opaque,
 }
 
-/// Whether an empty line before a request is still allowed. RFC 9112 requires servers to tolerate
-/// one empty line, for old clients.
+/// Whether one empty line before a request is still allowed. RFC 9112 requires servers to tolerate
+/// one, because old clients send it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlankLine {
     Allowed,
@@ -108,7 +108,8 @@ impl Framing {
         }
     }
 
-    /// Continues with the next message, because the response did not switch the protocol.
+    /// Treats the bytes after an upgrade request as the next request, because the response did not
+    /// switch the protocol.
     pub(crate) fn decline_upgrade(&mut self) {
         if matches!(self.state, State::UpgradeAnswer) {
             self.state = State::next_message();
@@ -133,7 +134,8 @@ impl Framing {
         matches!(self.state, State::Preface | State::Head(..))
     }
 
-    /// Returns whether the last message is complete and no byte of the next one has been examined.
+    /// Returns whether the last message is complete and no byte of the next message has been
+    /// examined. After a switch of the protocol, returns true.
     pub(crate) fn between_messages(&self) -> bool {
         match &self.state {
             State::Preface | State::Opaque => true,

@@ -33,7 +33,8 @@ pub(crate) enum SectionKind {
     Trailers,
 }
 
-/// The longest request line without its target: a method, two spaces and a version.
+/// The largest number of bytes of a request line without its target: a method, two spaces and a
+/// version.
 const REQUEST_LINE_FRAME: usize = 64;
 
 impl Section {
@@ -133,7 +134,8 @@ impl Section {
 /// The number of bytes that are examined at once, in one SIMD register.
 const TOGETHER: usize = 16;
 
-/// Returns the position of the first byte that is not allowed in a line.
+/// Returns the position of the first byte that is not allowed in a line, or `None` if all bytes are
+/// allowed.
 fn first_control(bytes: &[u8]) -> Option<usize> {
     // The results are combined without a branch, because only then does the compiler vectorize the
     // loop.

@@ -23,7 +23,7 @@ pub struct ClientTlsFiles {
     /// The authorities that may sign the server's certificate. `None` means the authorities that
     /// the system trusts.
     pub authorities: Option<PathBuf>,
-    /// The client's certificate chain and its private key.
+    /// The file of the client's certificate chain, and the file of its private key.
     pub client: Option<(PathBuf, PathBuf)>,
 }
 
@@ -46,8 +46,8 @@ impl ClientTls {
         Ok(Self { files: Arc::new(files), config })
     }
 
-    /// Reads the files again. Open connections are not affected. Do not call this function from an
-    /// async thread.
+    /// Reads the files again, and uses their content for new connections. Open connections are not
+    /// affected. Do not call this function from an async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used. The previous certificates then stay in use.

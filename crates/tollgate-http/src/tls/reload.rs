@@ -26,7 +26,7 @@ struct Shared<C> {
     failures: AtomicU64,
 }
 
-/// The state of the certificates of a listener or an upstream.
+/// The expiry and the reloads of the certificates of a listener or an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateStatus {
     /// The time at which the listener's or the client's own certificate expires, in seconds since

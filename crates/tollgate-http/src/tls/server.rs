@@ -77,8 +77,8 @@ impl ServerTls {
         Ok(Self { files: Arc::new(files), config })
     }
 
-    /// Reads the files again. Open connections are not affected. Do not call this function from an
-    /// async thread.
+    /// Reads the files again, and uses their content for new connections. Open connections are not
+    /// affected. Do not call this function from an async thread.
     ///
     /// # Errors
     /// [`TlsError`] with the file that cannot be used. The previous certificates then stay in use.
