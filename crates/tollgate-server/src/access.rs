@@ -121,7 +121,7 @@ impl Access {
     }
 }
 
-/// The reason why tokens are invalid, or why a listener is not opened.
+/// The reason why a text is not a valid list of tokens, or why a listener must not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AccessError {

@@ -10,8 +10,9 @@ use tollgate_http::{Shutdown, Stream};
 /// A handler that serves the connections of a listener, in the protocol of the listener.
 pub trait ConnectionHandler: Clone + Send + Sync + 'static {
     /// Serves one client until the client disconnects. In
-    /// [`Phase::Draining`](crate::Phase::Draining), serves the client until its last response is
-    /// sent. In [`Phase::Cut`](crate::Phase::Cut), the future is dropped.
+    /// [`Phase::Draining`](crate::Phase::Draining), the handler sends the responses to all requests
+    /// that have arrived, and then returns. In [`Phase::Cut`](crate::Phase::Cut), the listener
+    /// drops the future, which closes the connection.
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send;
 }
 

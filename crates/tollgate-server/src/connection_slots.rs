@@ -24,7 +24,7 @@ pub const LEAST_IDLE: Duration = EVICTABLE_AFTER;
 /// The shortest time between two log lines which report that a listener is full.
 const FULL_LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The value of `idle_since` while a request is being served.
+/// The value of `SlotState::idle_since` for a connection that is serving a request.
 const BUSY: u64 = u64::MAX;
 
 /// The connection slots of a listener: the number of clients that the listener serves, and the
@@ -103,7 +103,7 @@ impl ConnectionSlots {
         ConnectionSlot(admission.open(Arc::new(state)))
     }
 
-    /// Returns a slot, or `None` if no slot is free.
+    /// Assigns a slot to a client without an address. Returns `None` if no slot is free.
     #[cfg(test)]
     pub(crate) fn try_slot(&self) -> Option<ConnectionSlot> {
         Some(self.open(self.connections.try_admit(None)?))

@@ -220,9 +220,9 @@ where
     }
 
     /// Answers the first requests of a connection without hyper, until the client disconnects, a
-    /// request needs hyper, or the connection has to end. If the connection has to end, the
-    /// requests that have arrived are answered first. Returns whether the client has disconnected
-    /// or hyper has to continue, and the reason if the connection has to end.
+    /// request needs hyper, or `ending` resolves because the connection has to end. In the last
+    /// case, the requests that have arrived are answered first. Returns whether the client has
+    /// disconnected or hyper has to continue, and the reason if the connection has to end.
     async fn serve_directly<D, T>(
         &self,
         direct: &mut DirectConnection<D>,
@@ -262,7 +262,8 @@ enum ConnectionEnd {
     Expired,
     /// The client sent no byte in time, or no complete request head.
     NoRequest(CloseReason),
-    /// The client started HTTP/2 and sent no request in time. A request may still be in transit.
+    /// The client started HTTP/2 and sent no request in time. A request may still be in transit, so
+    /// the connection ends with `GOAWAY`.
     Introduced,
 }
 
@@ -349,8 +350,8 @@ impl HttpConnectionLimits {
         .await
     }
 
-    /// Returns the time at which the client will have been silent for too long, or `None` if the
-    /// connection is busy.
+    /// Returns the time at which the listener closes the connection if the client stays silent, or
+    /// `None` while a request is being served.
     fn due(&self, idleness: Idleness) -> Option<Instant> {
         match idleness {
             Idleness::NoByteYet(since) | Idleness::Introduced(since) => {

@@ -111,8 +111,8 @@ impl ListenerCounters {
 }
 
 impl Counter {
-    /// Adds one. Returns the increase since the last log line if another log line is due, and
-    /// otherwise `None`.
+    /// Adds one to the counter. If a log line is due, returns the increase of the counter since the
+    /// last log line, otherwise `None`.
     fn add(&self) -> Option<u64> {
         let total = self.total.fetch_add(1, Ordering::Relaxed) + 1;
         let mut logged = self.logged.lock();

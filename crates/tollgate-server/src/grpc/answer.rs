@@ -71,8 +71,9 @@ fn name(descriptor: &PlannedDescriptor<'_>) -> String {
     descriptor.name().unwrap_or_default().to_owned()
 }
 
-/// Converts a limit to the protocol's form. If the window of the limit is not a unit of the
-/// protocol, the unit is sent as `UNKNOWN`, and only the name of the limit describes the window.
+/// Converts a limit to the protocol's form. The protocol has units such as a second or an hour. If
+/// the window of the limit is not one of these units, the unit is sent as `UNKNOWN`, and only the
+/// name of the limit describes the window.
 fn limit(name: String, limit: &Limit) -> RateLimit {
     let (quota, window) = limit.quota_per_window();
     let unit = TimeUnit::of(window).map_or(Unit::Unknown, |unit| match unit {
@@ -98,9 +99,9 @@ fn duration(millis: Millis) -> Duration {
     Duration { seconds: millis.as_secs_ceil() as i64, nanos: 0 }
 }
 
-/// Returns the header fields for the client's response, and the body of a refusal, which is empty
-/// if the request is not refused. Both are empty if a blocked descriptor, and no limit, refused the
-/// request.
+/// Returns the header fields for the client's response, and the body of a refusal. The body is
+/// empty if the request is not refused. Both are empty if the request is refused only because a
+/// descriptor is blocked, because the statuses of the limits would then contradict the refusal.
 fn header_fields(
     evaluation: &DescriptorEvaluation<'_>,
     policy: &Policy,

@@ -21,7 +21,7 @@ pub(super) struct Part {
     action: PartAction,
 }
 
-/// The effect on a request if one of its [parts](Part) is refused.
+/// The effect on a request if a [part](Part) of the request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The request is refused.
@@ -33,19 +33,20 @@ pub(super) enum Mode {
     Shadow,
 }
 
-/// Whether a [part](Part) is charged or refused without a charge.
+/// Whether a [part](Part) is charged, or is refused without a charge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PartAction {
     Charge,
-    /// The part is refused regardless of the state of its limits. The limits are only read.
+    /// The part is refused regardless of the state of its limits. The limits are only read, to
+    /// report their statuses.
     Refuse,
 }
 
 /// The result of charging a [part](Part) of a request.
 pub(super) struct PartResult {
     pub(super) mode: Mode,
-    /// For each descriptor of the request, the index of its status in `evaluation`, if the
-    /// descriptor has a status.
+    /// One entry for each descriptor of the request: the index of the descriptor's status in
+    /// `evaluation`, or `None` if the descriptor has no status.
     pub(super) of: Vec<Option<usize>>,
     /// The statuses of the limits. Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
@@ -116,7 +117,8 @@ fn parts(counting: Counting, plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'
     parts
 }
 
-/// Returns whether the descriptor at `index` makes a charge that can never be admitted.
+/// Returns whether the descriptor at `index` requests a charge that no limit can ever admit,
+/// because the descriptor is blocked or its number of hits is larger than any limit can count.
 fn exceeds_capacity(plan: &DescriptorPlan<'_>, parsed: &ParsedRequest<'_>, index: usize) -> bool {
     matches!(parsed.hits(index), Hits::Charge(_))
         && match plan.descriptors[index].outcome {
@@ -147,7 +149,7 @@ struct Charger<'l, S> {
 }
 
 impl<S: Store> Charger<'_, S> {
-    /// Charges every part separately.
+    /// Charges every part separately, so the refusal of one part has no effect on the other parts.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
         // Usually there is only one part, so no results have to be combined.
         match <[Part; 1]>::try_from(parts) {
@@ -156,7 +158,9 @@ impl<S: Store> Charger<'_, S> {
         }
     }
 
-    /// Charges all parts. If the request is refused, refunds all parts except those in shadow mode.
+    /// Charges the parts of a domain that counts all descriptors in one charge. There is at most
+    /// one enforced part. If the request is refused, refunds the quota groups that were charged.
+    /// The charges of parts in shadow mode stay.
     async fn together(&self, parts: Vec<Part>) -> Vec<PartResult> {
         let is_quota = |part: &Part| matches!(part.mode, Mode::Quota(_));
         if !parts.iter().any(is_quota) {
@@ -170,7 +174,8 @@ impl<S: Store> Charger<'_, S> {
     /// Charges the quota groups `quotas` and the parts `others`.
     ///
     /// Quota groups are alternatives, and one charge cannot express alternatives. Therefore each
-    /// group is first charged separately, and is refunded if an enforced part refuses the request.
+    /// group is first charged separately. The charges of the groups are refunded if the request is
+    /// then refused, or if the store did not answer.
     async fn with_quotas(&self, quotas: Vec<Part>, others: Vec<Part>) -> Vec<PartResult> {
         let (enforced, shadows): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|part| part.mode == Mode::Enforced);

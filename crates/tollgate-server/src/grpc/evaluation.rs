@@ -16,9 +16,9 @@ use super::request::{ParsedRequest, Size};
 pub(super) struct DescriptorEvaluation<'p> {
     pub(super) now: Timestamp,
     pub(super) plan: DescriptorPlan<'p>,
-    /// For each descriptor, its status, if the status is known.
+    /// One entry for each descriptor: the status of its limit, or `None` if the status is unknown.
     pub(super) statuses: Vec<Option<LimitStatus>>,
-    /// For each descriptor, whether the descriptor is over its limit.
+    /// One entry for each descriptor: whether the descriptor is over its limit.
     pub(super) is_over: Vec<bool>,
     /// Whether the request may pass.
     pub(super) overall: OverallResult,
@@ -72,7 +72,8 @@ impl<'p> DescriptorEvaluation<'p> {
     }
 }
 
-/// Returns the descriptors that request a refund (negative hits).
+/// Returns the descriptors that request a refund by negative hits: the index of each descriptor,
+/// its limit, and the units to refund.
 fn refunds<'d>(plan: &'d DescriptorPlan<'_>) -> impl Iterator<Item = (usize, &'d Limited, Cost)> {
     plan.descriptors.iter().enumerate().filter_map(|(index, descriptor)| {
         match &descriptor.outcome {

@@ -27,11 +27,11 @@ pub struct ReadDescriptor {
     pub rate: Option<Rate>,
 }
 
-/// Reads the request of a call whose body arrives in these frames. Returns its domain and its
-/// descriptors.
+/// Reads the request of a call. The body of the request arrives in the parts `frames`. Returns the
+/// domain and the descriptors of the request.
 ///
 /// # Errors
-/// The code and the message of the status with which the listener answers.
+/// The code and the message of the status with which the listener would answer.
 pub fn rate_limit_request(frames: &[&[u8]]) -> Result<(String, Vec<ReadDescriptor>), String> {
     let frames = frames.iter().map(|bytes| Bytes::copy_from_slice(bytes));
     let body = StreamBody::new(iter(frames.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)))));

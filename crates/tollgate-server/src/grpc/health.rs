@@ -11,8 +11,8 @@ use super::proto::SERVICE_NAME;
 use tollgate_http::{Phase, Shutdown};
 
 /// Reports `SERVING` until the process starts to drain, even if the store does not answer. Without
-/// the store, `on_failure` of the policy decides on requests, and another node would not help,
-/// because it uses the same store.
+/// the store, `on_failure` of the policy decides on requests, and another node could not help,
+/// because all nodes use the same store.
 pub(super) struct Health(pub(super) Shutdown);
 
 /// The name under which envoyproxy/ratelimit reports its health.

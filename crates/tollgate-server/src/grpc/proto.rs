@@ -1,4 +1,4 @@
-//! Envoy's messages, and a client for its service.
+//! The messages of Envoy's rate limit service, and a client for the service.
 
 #![allow(missing_docs, missing_debug_implementations, unreachable_pub, unused_qualifications)]
 #![allow(clippy::all)]

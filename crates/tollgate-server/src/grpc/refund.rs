@@ -10,7 +10,7 @@ use tollgate::model::{
 
 /// Refunds `cost` to the current window, but at most the units that were charged in that window.
 /// Returns the limit's status after the refund. A window without charges is left unchanged. If an
-/// override lifts the limit, nothing is refunded, and no status is returned.
+/// override lifts the limit, nothing is refunded, and the function returns `None`.
 ///
 /// In a sliding window, the units of the newest block are refunded. Nothing is refunded to a
 /// concurrency limit or a sliding log, because their units belong to single requests, and the

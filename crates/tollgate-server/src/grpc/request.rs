@@ -41,7 +41,7 @@ struct Count {
     size: Size,
 }
 
-/// Whether a number of hits is at most the largest cost, up to which limits can count.
+/// Whether a number of hits is at most the largest cost that limits can count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     /// The number of hits is within the range that limits can count.
@@ -100,9 +100,10 @@ impl<'r> ParsedRequest<'r> {
 }
 
 impl Count {
-    /// Returns the units of `descriptor`. If the descriptor has no number of hits, `otherwise`, the
-    /// `hits_addend` of the request, is used. A number above the largest cost is replaced by the
-    /// largest cost, so a refund of such a number returns all charged units.
+    /// Returns the units of `descriptor`. If the descriptor has no number of hits of its own, the
+    /// number is `otherwise`, which is the `hits_addend` of the request, or 1 if that is 0. A
+    /// number above the largest cost is replaced by the largest cost, so a refund of such a number
+    /// returns all charged units.
     fn new(descriptor: &RateLimitDescriptor, otherwise: u32) -> Self {
         let units = descriptor.hits_addend.unwrap_or_else(|| otherwise.max(1).into());
         let cost = Cost::new(units);

@@ -3,9 +3,9 @@
 //! The module is written by hand, because tonic's generated service takes 8,000 instructions for a
 //! call and this module takes 2,200, of 48,500 for the whole call. The generated service reads and
 //! writes a unary message as a stream of messages, boxes both bodies and several futures, and makes
-//! the trailers from a status. Both numbers are from callgrind's profiles of the listener benchmark,
-//! in which throttlecrab-server uses the generated service. They exclude the coding of the messages,
-//! the bytes of HTTP/2 and the decision, which both need.
+//! the trailers from a status. Both numbers are from callgrind's profiles of the listener
+//! benchmark, in which throttlecrab-server uses the generated service. They exclude the coding of
+//! the messages, the bytes of HTTP/2 and the decision, which are needed in both cases.
 
 use std::fmt;
 use std::pin::Pin;
@@ -106,11 +106,11 @@ pub(super) fn answered(message: &impl Message) -> Response<UnaryBody> {
 /// The body of a response.
 #[derive(Debug)]
 pub(super) enum UnaryBody {
-    /// The message. The trailers with status 0 (OK) follow.
+    /// The message is sent next, and then the trailers with status 0 (OK).
     Message(Bytes),
-    /// Only the trailers with status 0 (OK) are left.
+    /// The trailers with status 0 (OK) are sent next. The message was sent.
     Status,
-    /// The end of the body.
+    /// The message and the trailers were sent.
     End,
     /// The body of another service (health, reflection, or an error).
     Other(tonic::body::Body),

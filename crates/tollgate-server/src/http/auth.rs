@@ -7,7 +7,8 @@ use super::problem::{Kind, Problem};
 use super::route::Audience;
 use crate::access::Access;
 
-/// Checks that a request with `headers` may use routes for `audience`.
+/// Checks that the token in `headers` admits the caller to the routes for `audience`. Always
+/// succeeds for public routes, and for routes of proxies, which check the token themselves.
 pub(super) fn admit(
     options: &HttpOptions,
     audience: Audience,

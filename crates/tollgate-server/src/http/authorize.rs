@@ -114,8 +114,8 @@ fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision, request: &HeaderMa
     response
 }
 
-/// Returns the response to a refused request. `request` has those header fields of the proxy's
-/// client that the proxy passes on.
+/// Returns the response to a refused request. `request` are the header fields of the sub-request,
+/// among which the proxy passes on fields of its client.
 fn refuse(decision: &Decision, request: &HeaderMap) -> Response {
     if let DecisionSource::Failure(_) = decision.source {
         let (status, body) = (StatusCode::SERVICE_UNAVAILABLE, problem::store_unavailable());

@@ -73,8 +73,8 @@ impl fmt::Debug for Status {
 /// cannot use during that time.
 const AT_ONCE: usize = 1;
 
-/// A function that evaluates the current policy, and optionally another one, on the requests of an
-/// access log or of this node.
+/// A function that evaluates the current policy, and optionally another policy, on the requests of
+/// an access log or on this node's own requests.
 #[derive(Clone)]
 pub struct Simulate {
     pub(super) simulate: Arc<Run>,
@@ -84,9 +84,10 @@ pub struct Simulate {
 pub(super) type Run = dyn Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync;
 
 impl Simulate {
-    /// Creates a function that calls `simulate` with the bytes of a log, or with `None` for the
-    /// node's own requests, and with the text of another policy. `simulate` may take long, and has
-    /// to limit its own time and memory.
+    /// Creates a function that calls `simulate` for each request. The first argument of `simulate`
+    /// is the content of an access log, or `None` for the node's own requests. The second argument
+    /// is the text of another policy to evaluate, or `None` for only the current policy. `simulate`
+    /// may take long, and has to limit its own time and memory.
     pub fn new(
         simulate: impl Fn(Option<Bytes>, Option<&str>) -> Result<Value, String> + Send + Sync + 'static,
     ) -> Self {

@@ -23,14 +23,16 @@ use super::wire::{
 };
 
 impl<S: Store> App<S> {
-    /// Makes the decision that a request for `/v1/check` asks for, and returns its document.
+    /// Makes the decision that a request for `/v1/check` asks for, and returns the JSON document of
+    /// the decision.
     pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
         let mut document = Vec::with_capacity(json::USUAL_BYTES);
         self.check_at(self.limiter.now(), body, detail, &mut document).await?;
         Ok(document.into())
     }
 
-    /// Makes one decision at `now`, and appends its document to `out`.
+    /// Makes one decision at the time `now`, and appends the JSON document of the decision to
+    /// `out`.
     pub(super) async fn check_at(
         &self,
         now: Timestamp,
@@ -85,8 +87,8 @@ impl<S: Store> App<S> {
         Ok(json::write(&DecisionResponse { overrides, ..looked })?)
     }
 
-    /// Plans the charges of a check: either of the limits that the check names, or of the limits of
-    /// the rules that match.
+    /// Plans the charges of a check. The check names limits, or it describes a request, for which
+    /// the limits of the matching rules are charged.
     pub(super) fn plan_request<'p>(
         &self,
         now: Timestamp,
@@ -105,8 +107,8 @@ impl<S: Store> App<S> {
     }
 
     /// Plans the charges of the rules that match. Rules that charge on completion are charged on
-    /// arrival as well, because this listener does not see the response. If the caller finds that
-    /// the request should not have been charged, the caller refunds the receipt.
+    /// arrival too, because this listener does not see the response. If the caller finds that the
+    /// request should not have been charged, the caller refunds the receipt.
     ///
     /// # Errors
     /// A [`Problem`] if the request can be read in more than one way. The caller should refuse such

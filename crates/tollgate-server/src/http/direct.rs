@@ -30,13 +30,14 @@ const MAX_FIELDS: usize = 16;
 /// to hyper.
 const MAX_LENGTH_DIGITS: usize = 6;
 
-/// The longest time for which requests that arrived together share the same time of the clock.
+/// The longest time for which the decisions on requests that arrived together use the same reading
+/// of the clock.
 const CLOCK_READING: Duration = Duration::from_millis(1);
 
 /// The service that answers `POST /v1/check` on one connection without hyper.
 pub(super) struct DirectChecks<S> {
     app: Arc<App<S>>,
-    /// The last host that was allowed.
+    /// The last host that was allowed, so requests with the same host need no further check.
     host: Vec<u8>,
     body: Vec<u8>,
     clock: Option<Clock>,
@@ -49,8 +50,8 @@ pub(super) struct DirectCheck {
     detail: Detail,
 }
 
-/// The time for decisions, and the instants at which this time was read and the last decision
-/// ended.
+/// A reading of the clock: the time for decisions, the instant at which it was read, and the
+/// instant at which the last decision ended.
 #[derive(Clone, Copy)]
 struct Clock {
     now: Timestamp,
@@ -80,7 +81,8 @@ impl<S: Store + 'static> DirectChecks<S> {
     }
 
     /// Reads the fields of a request. Returns the length of the request's body and the detail of
-    /// the response, or `None` if a field is unknown, repeated or refused.
+    /// the response, or `None` if a field is unknown, repeated or refused, so hyper has to read the
+    /// request.
     fn fields(&mut self, fields: &[httparse::Header<'_>]) -> Option<(usize, Detail)> {
         let (mut host, mut length, mut media_type, mut token) = (None, None, None, None);
         let mut detail = Detail::Full;
@@ -133,8 +135,9 @@ impl<S: Store + 'static> DirectChecks<S> {
         is_known
     }
 
-    /// Returns the time of the next decision. Requests that arrived together share the same time of
-    /// the clock, as long as each of them is decided without waiting.
+    /// Returns the time of the next decision. `is_first` is true for the first of several requests
+    /// that arrived together, for which the clock is read. The other requests share this reading,
+    /// as long as the previous decision ended less than [`CLOCK_READING`] after the reading.
     fn clock(&mut self, is_first: bool) -> Clock {
         match self.clock {
             Some(clock) if !is_first && clock.last - clock.read_at < CLOCK_READING => clock,
@@ -219,7 +222,7 @@ impl Date {
         }
     }
 
-    /// Appends the last two fields of a head, and its end.
+    /// Appends the fields `content-length` and `date`, and the end of the head.
     fn end_head(&self, length: usize, out: &mut Vec<u8>) {
         out.extend_from_slice(b"content-length: ");
         out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());

@@ -67,8 +67,9 @@ impl AllowedHosts {
         Self { reach, listed: listed.into(), key: "dashboard" }
     }
 
-    /// Returns the same names for the listener that programs use instead of administrators. The
-    /// requests that proxies send to that listener on behalf of their clients may have any host.
+    /// Returns the same names for the HTTP listener, which programs use, instead of the admin
+    /// listener. The requests that proxies send to the HTTP listener on behalf of their clients may
+    /// have any host.
     #[must_use]
     pub fn for_programs(self) -> Self {
         Self { key: "http", ..self }
@@ -104,8 +105,8 @@ impl AllowedHosts {
         Err(is_cross_site())
     }
 
-    /// Returns whether [`admit`](Self::admit) admits every request with the host `host` that has
-    /// none of the fields which browsers add to requests of a page.
+    /// Returns whether `host` is an allowed name. If it is, [`admit`](Self::admit) admits every
+    /// request with this host that has none of the fields which browsers add to requests of a page.
     pub(super) fn allow(&self, host: &[u8]) -> bool {
         let host = std::str::from_utf8(host).ok().filter(|host| host.is_ascii());
         let called = host.and_then(|host| host.parse::<Authority>().ok());

@@ -225,8 +225,9 @@ impl Table {
         Lookup::New
     }
 
-    /// Counts the bytes of a response that was pending. Until then, [`EXPECTED_BYTES`] were counted
-    /// for it. `bytes` is the size of the response, and `request` the hash of its request.
+    /// Replaces the estimate [`EXPECTED_BYTES`] of a pending response by its size `bytes`, if the
+    /// size is larger. `request` is the hash of the response's request. If the entry of `key`
+    /// belongs to another request, nothing changes.
     fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };

@@ -56,8 +56,8 @@ impl<S: Store> App<S> {
         found.collect()
     }
 
-    /// Resets the usage of a subject, and returns the status after the reset. The log contains the
-    /// subject. The subject is in clear text if the limit reveals its subjects, and otherwise
+    /// Resets the usage of a subject, and returns the status after the reset. The reset is logged
+    /// with the subject, which is in clear text if the limit reveals its subjects, and otherwise
     /// consists of keyed hashes.
     pub(super) async fn forget(&self, query: &str, actor: &Actor) -> Answer {
         let policy = self.limiter.policy();
@@ -84,8 +84,8 @@ impl<S: Store> App<S> {
         Ok(json::write(&SubjectStatusResponse { source, policy, statuses, overrides })?)
     }
 
-    /// Plans the limits in `wanted`, each with the subject values that the limit counts by. A value
-    /// that none of these limits counts by is an error.
+    /// Plans to read the limits that `wanted` names, each with the subject values that the limit
+    /// counts by. Returns an error if `wanted` has a value that none of these limits counts by.
     fn named_by(&self, policy: &Policy, wanted: &StatusQuery) -> Result<NamedPlan, Problem> {
         let counts_by = |limit: &str, name: &str| {
             let binding = policy.limits().iter().find(|other| other.limit.name() == limit);

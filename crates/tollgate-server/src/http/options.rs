@@ -35,11 +35,11 @@ pub struct HttpOptions {
     /// default.
     pub rollout: Option<RolloutPercentage>,
     /// The store of the overrides that administrators set at `/v1/overrides`. Absent by default.
-    /// The store has to put the overrides into the table that this limiter
+    /// The store has to put the overrides into the table that the listener's limiter
     /// [reads](tollgate::Limiter::overrides).
     pub overrides: Option<Arc<dyn OverrideStore>>,
     /// The store of the tenants that administrators set at `/v1/tenants`. Absent by default. The
-    /// store has to put the tenants into the table that this limiter
+    /// store has to put the tenants into the table that the listener's limiter
     /// [reads](tollgate::Limiter::tenants).
     pub tenants: Option<Arc<dyn TenantStore>>,
     /// The subjects that `GET /v1/top` lists for administrators. Absent by default.

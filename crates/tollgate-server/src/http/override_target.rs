@@ -25,8 +25,8 @@ pub(super) enum TargetSelector<'n> {
     Shedding(SheddingTarget),
 }
 
-/// Returns the target that `named` selects, on the limit called `limit` or on every limit. `key`
-/// hashes the values of subjects.
+/// Returns the target that `named` selects, together with the limit of the override: the limit
+/// called `limit`, or every limit if `limit` is `None`. `key` hashes the values of subjects.
 pub(super) fn target(
     policy: &Policy,
     key: &HashKey,
@@ -82,7 +82,8 @@ pub(super) fn past_targets(
     whom.into_iter().map(move |whom| OverrideScope { limit: limit.clone(), target: whom })
 }
 
-/// Returns the targets for all subjects with this value, or with an address in this network.
+/// Returns the targets that a group can have: all subjects with this value, and, if the value is a
+/// network, all subjects with an address in this network. `pair` is the hashed value.
 fn of_group((name, value): &(&str, Option<&str>), pair: Subject) -> Vec<OverrideTarget> {
     let network = value.and_then(|text| Network::parse(text).ok());
     let network =
@@ -98,8 +99,8 @@ struct NameResolver<'n> {
 }
 
 impl NameResolver<'_> {
-    /// Returns the subject with these values. A value is required for each dimension that the limit
-    /// counts by.
+    /// Returns the subject with the values in `pairs`. If a limit is named, a value is required for
+    /// each dimension that the limit counts by.
     fn subject(&self, pairs: &[(&str, Option<&str>)]) -> Result<OverrideTarget, Problem> {
         let mut encoding = Vec::new();
         for (name, value) in pairs {
@@ -133,7 +134,9 @@ impl NameResolver<'_> {
         Err(invalid(format!("there is no rule {name:?}{near}")))
     }
 
-    /// Returns the group of all subjects with this value, or with an address in this network.
+    /// Returns the group of all subjects that have `value` in the dimension `name`. If the
+    /// dimension is the client's address, `value` can be a network, and the group has all addresses
+    /// in this network.
     fn group(&self, name: &str, value: Option<&str>) -> Result<OverrideTarget, Problem> {
         let dimension = self.dimension(name)?;
         let (SubjectSource::ClientAddress { ipv4_prefix, ipv6_prefix }, Some(text)) =

@@ -226,7 +226,8 @@ impl<S: Store + 'static> Routes<S> {
         }
     }
 
-    /// Waits for the simulation permit, then reads the log and simulates.
+    /// Acquires the simulation permit, reads the log, and runs the simulation. Returns a problem at
+    /// once if another simulation is running.
     async fn simulate<B>(&self, head: &Parts, body: B) -> Result<Response, Problem>
     where
         B: Body<Data = Bytes>,

@@ -60,7 +60,8 @@ pub(super) struct SimulationPermit {
 }
 
 impl<S> App<S> {
-    /// Acquires the permit, if this listener offers simulations and no other simulation runs.
+    /// Acquires the permit. Returns a problem if this listener offers no simulations, or if another
+    /// simulation is running.
     pub(super) fn simulation(&self) -> Result<SimulationPermit, Problem> {
         let Some(Simulate { simulate, permits }) = self.options.simulate.clone() else {
             return Err(Problem::new(Kind::NotFound, "this listener does not support simulations"));

@@ -117,7 +117,8 @@ impl<S: Store> App<S> {
     }
 }
 
-/// Returns whether the first value of `subject` starts with `prefix`.
+/// Returns whether the value of the subject's first dimension is in clear text and starts with
+/// `prefix`. An empty `prefix` matches every subject.
 fn begins(subject: &Subject, prefix: &str) -> bool {
     prefix.is_empty()
         || subject.pairs().next().is_some_and(|(_, stored)| match stored {

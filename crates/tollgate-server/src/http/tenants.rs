@@ -42,7 +42,9 @@ pub const MAX_TENANTS_PAGE: usize = 10_000;
 /// The number of tenants on a page if the query has no `count`.
 const TENANTS_PAGE: usize = 100;
 
-/// The most rows that are examined for one page.
+/// The number of examined rows at which the search for one page stops, at the end of the current
+/// partition. A page can therefore have fewer tenants than requested although further tenants
+/// exist.
 const SCANNED: usize = 100_000;
 
 impl<S: Store> App<S> {

@@ -54,7 +54,8 @@ pub(crate) trait DirectService: Send + 'static {
 pub(crate) enum DirectRead<R> {
     /// A complete request, and its length in bytes.
     Request(R, usize),
-    /// The bytes are the start of a request that this service may read.
+    /// The bytes are an incomplete request, which this service may be able to read once it is
+    /// complete.
     Partial,
     /// The bytes are another kind of request, which hyper has to read.
     Other,
@@ -172,7 +173,7 @@ impl<D: DirectService> DirectConnection<D> {
     }
 
     /// Answers the complete requests at the start of the input and removes them. Returns whether
-    /// another kind of request follows them.
+    /// the input then starts with a request that hyper has to read.
     async fn answer_all(&mut self, activity: &Arc<Activity>) -> bool {
         let (mut used, mut active) = (0, None);
         let is_other = loop {

@@ -17,15 +17,15 @@ use tollgate_http::ResponsePoller;
 use super::HttpVersions;
 use super::activity::Activity;
 
-/// The size of the collected responses of an HTTP/2 connection, in bytes, from which on they are
-/// sent before more are collected.
+/// The size of the collected responses of an HTTP/2 connection, in bytes, at which they are sent
+/// before the connection produces more responses.
 pub(super) const MAX_UNSENT: usize = 64 * 1024;
 
 /// The largest buffer for collected bytes that a connection keeps, in bytes.
 const MAX_KEPT_UNSENT: usize = 32 * 1024;
 
-/// Polls a connection, its pending responses, and its stream, which sends the output of each poll
-/// at the end of the poll.
+/// Polls a connection and its pending responses. At the end of each poll, sends the output of the
+/// poll on the stream of the connection.
 pub(super) struct WriteBatching<T> {
     versions: HttpVersions,
     activity: Arc<Activity>,
@@ -38,7 +38,7 @@ pub(super) struct BatchedStream<T>(Arc<Mutex<Batched<T>>>);
 
 struct Batched<T> {
     stream: T,
-    /// Whether written bytes are collected.
+    /// Whether written bytes are collected, instead of being written to the stream at once.
     collects: bool,
     /// The collected bytes, of which the first `sent` are sent.
     unsent: Vec<u8>,

@@ -35,7 +35,8 @@ const MAX_ANSWER_BYTES: usize = 64 * 1024;
 #[derive(Debug)]
 pub(super) struct CollectorClient {
     http: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
-    /// Becomes true when the process ends. From this time on, each batch is sent at most once more.
+    /// Becomes true when the process ends. From then on, each batch is sent at most one more time,
+    /// however few attempts were made before.
     ending: watch::Receiver<bool>,
     rejected: AtomicU64,
     failure: Mutex<Option<String>>,
@@ -47,8 +48,8 @@ impl CollectorClient {
         Self { http, ending, rejected: AtomicU64::new(0), failure: Mutex::new(None) }
     }
 
-    /// Returns the number of spans that the collector rejected since the last call, in responses
-    /// with a success status.
+    /// Returns the number of spans that the collector rejected in responses with a success status,
+    /// and sets the number to 0.
     pub(super) fn take_rejected(&self) -> u64 {
         self.rejected.swap(0, Ordering::Relaxed)
     }

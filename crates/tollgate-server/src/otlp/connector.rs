@@ -29,7 +29,7 @@ impl Connector {
     /// not call it from an async thread.
     ///
     /// # Errors
-    /// [`ConnectorError`] if no certificate could be verified.
+    /// [`ConnectorError`] if the connector could never verify the collector's certificate.
     pub fn to(endpoint: &Endpoint, authorities: Option<&Path>) -> Result<Self, ConnectorError> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);

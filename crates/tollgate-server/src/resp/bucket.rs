@@ -60,8 +60,8 @@ const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
 /// A cache of the limits for the buckets that a connection used last.
 #[derive(Debug, Default)]
 pub(super) struct BucketCache {
-    /// The cache slots, addressed by a hash of the parameters. A newer bucket replaces an older one
-    /// in its slot.
+    /// The cache slots. The hash of a bucket's parameters selects its slot, so a newer bucket
+    /// replaces an older bucket in the same slot.
     slots: Vec<Option<(BucketParams, Arc<Limit>)>>,
 }
 
@@ -101,9 +101,9 @@ pub(super) enum BucketError {
         /// The value of the parameter.
         number: i64,
     },
-    /// The period in milliseconds overflows.
+    /// The period, which is this number of seconds, is too long to be expressed in milliseconds.
     TooLong(u64),
-    /// The parameters contradict each other.
+    /// The parameters describe no valid limit, for this reason.
     Limit(LimitError),
 }
 

@@ -97,7 +97,7 @@ where
         &mut self.replies
     }
 
-    /// Returns the number of wrong tokens since the last call.
+    /// Returns the number of wrong tokens that the client sent since the last call.
     pub(super) fn take_wrong_tokens(&mut self) -> u32 {
         self.session.take_wrong_tokens()
     }
@@ -138,7 +138,8 @@ where
         progress
     }
 
-    /// Reads the clocks and the policy again for the next decision.
+    /// Discards the time and the policy of the last commands, so the next decision reads the clocks
+    /// and the policy again.
     fn read_again(&mut self) {
         (self.now, self.policy) = (None, None);
         self.in_flight.read_clock_again();
@@ -289,13 +290,14 @@ where
         Next::Command
     }
 
-    /// Returns the policy for the next decision. [`begin`](Self::begin) puts the policy back.
+    /// Returns the policy for the next decision, and removes it from the dispatcher.
+    /// [`begin`](Self::begin) puts the policy back.
     fn take_policy(&mut self) -> Arc<Revision> {
         self.policy.take().unwrap_or_else(|| self.limiter.policy())
     }
 
-    /// Starts a decision. If the decision charges other keys than the decisions in flight, it runs
-    /// concurrently with them.
+    /// Starts a decision. If the decision charges none of the keys of the decisions in flight, it
+    /// runs concurrently with them. Otherwise it starts after they have ended.
     async fn begin(
         &mut self,
         policy: Arc<Revision>,

@@ -3,8 +3,8 @@
 //!
 //! Whenever more bytes of a command have arrived, the command is parsed again from its first byte.
 //! Parsing again is cheap, because the parser skips the bytes of a bulk string without reading
-//! them. The parser also keeps no state between calls. However the input is split, the result for a
-//! prefix therefore never contradicts the result for the whole input.
+//! them. The parser keeps no state between calls, so its result does not depend on the way in which
+//! the input is split: the result for a prefix never contradicts the result for the whole input.
 //!
 //! The parser is written by hand, because the parser of a client library, such as `redis-protocol`,
 //! trusts its server and reads values of any length. This parser bounds each part of a command

@@ -46,8 +46,9 @@ pub(super) struct InFlight<'l, F: Future, R> {
     /// no allocation of its own.
     slots: Vec<Slot<F, R>>,
     taken: usize,
-    /// The time at which the last decision ended, if the next command arrived together with it. The
-    /// next decision begins at this time, so the clock is read once for each decision.
+    /// The time at which the last decision ended, or `None` if the next command did not arrive
+    /// together with it. The next decision begins at this time, so one reading of the clock serves
+    /// as the end of one decision and the beginning of the next.
     ended: Option<Instant>,
 }
 
@@ -103,7 +104,8 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
     }
 
     /// Polls the decision that was started last. If its result is ready and no other decision is in
-    /// flight, the result is passed to `answered`.
+    /// flight, passes the result to `answered`. Otherwise [`finish`](Self::finish) passes the
+    /// result on.
     pub(super) async fn at_once(&mut self, answered: impl FnOnce(F::Output, R)) {
         let Some(slot) = self.slots[..self.taken].last_mut() else { return };
         let (is_alone, latency) = (self.taken == 1, self.latency);

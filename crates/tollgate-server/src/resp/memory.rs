@@ -9,7 +9,7 @@ use super::wire::{MAX_IDLE_BUFFER, MAX_READ};
 /// use, beyond 16 KiB for each connection. A connection that needs more is closed.
 pub const MAX_COMMAND_MEMORY: usize = 64 * 1024 * 1024;
 
-/// The number of bytes that are in use, over all connections.
+/// The number of bytes that the connections of a listener use together, and the maximum.
 #[derive(Debug)]
 pub(super) struct CommandMemory {
     used: AtomicUsize,
@@ -23,7 +23,7 @@ pub(super) struct CommandBytes {
     held: usize,
 }
 
-/// The error of a connection that needs more memory while all of [`MAX_COMMAND_MEMORY`] is in use.
+/// The error of a connection that needs more memory than is left of [`MAX_COMMAND_MEMORY`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NoMemory;
 
@@ -48,8 +48,8 @@ impl CommandBytes {
         Self { memory, held: 0 }
     }
 
-    /// Makes room for one more read at the end of `input`, if enough memory is free. `queued` is
-    /// the size of the connection's transaction.
+    /// Makes room for one more read at the end of `input`. `queued` is the size of the connection's
+    /// transaction, which uses the same memory. Returns an error if not enough memory is free.
     pub(super) fn make_room(&mut self, input: &mut Vec<u8>, queued: usize) -> Result<(), NoMemory> {
         let needed = input.len() + MAX_READ;
         let capacity = match needed > input.capacity() {
@@ -61,7 +61,8 @@ impl CommandBytes {
         Ok(())
     }
 
-    /// Sets the number of bytes that the connection uses.
+    /// Sets the number of bytes that the connection uses to `bytes`. Returns an error, and changes
+    /// nothing, if all connections together would use too much.
     fn hold(&mut self, bytes: usize) -> Result<(), NoMemory> {
         let used = &self.memory.used;
         if bytes <= self.held {

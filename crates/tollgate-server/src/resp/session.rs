@@ -79,7 +79,7 @@ impl<'d> Session<'d> {
         }
     }
 
-    /// Returns the number of wrong tokens since the last call.
+    /// Returns the number of wrong tokens that the client sent since the last call.
     pub(super) fn take_wrong_tokens(&mut self) -> u32 {
         let before = std::mem::replace(&mut self.counted_wrong_tokens, self.wrong_tokens);
         self.wrong_tokens.saturating_sub(before)

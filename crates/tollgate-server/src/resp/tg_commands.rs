@@ -1,5 +1,5 @@
-//! The commands on limits of the policy by name (`TG.CHARGE`, `TG.PEEK`, `TG.STANDING`), and by
-//! receipt (`TG.REFUND`, `TG.RELEASE`).
+//! The commands that name limits of the policy (`TG.CHARGE`, `TG.PEEK`, `TG.STANDING`), and the
+//! commands that take a receipt (`TG.REFUND`, `TG.RELEASE`).
 
 use tollgate::limiter::{Decision, DecisionSource};
 use tollgate::limiter::{Outcome, RedeemError, Redeemed, Refunded};
@@ -207,7 +207,8 @@ fn binding<'p>(policy: &'p Policy, name: &str) -> Option<&'p LimitBinding> {
     policy.limits().iter().find(|binding| binding.limit.name() == name)
 }
 
-/// Returns the pairs that a limit counts by, or all pairs if there is no such limit.
+/// Returns the pairs with the dimensions that the limit `binding` counts by. If `binding` is
+/// `None`, because the policy has no such limit, returns all of `pairs`.
 fn subject_values<'a>(
     policy: &Policy,
     binding: Option<&LimitBinding>,

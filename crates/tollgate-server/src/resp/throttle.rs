@@ -24,12 +24,12 @@ pub(super) enum Dialect {
     Crab,
 }
 
-/// The result of parsing a command.
+/// A parsed command: the charge that it makes.
 #[derive(Debug)]
 pub(super) enum Throttle {
-    /// A charge of a bucket.
+    /// A charge of a bucket that has a capacity above 0.
     Charge(PlannedCharge),
-    /// A charge of a bucket without capacity.
+    /// A charge of a bucket that has no capacity, which needs no store.
     Nothing {
         /// The capacity of the bucket, at most 0.
         capacity: i64,

@@ -83,7 +83,7 @@ impl Wire {
         }
     }
 
-    /// Counts that the listener closes this connection.
+    /// Counts this connection among those that the listener closed for `reason`.
     pub(super) fn count_closed(&self, reason: CloseReason) {
         self.slot.counters().count_closed(reason, self.peer);
     }
@@ -93,8 +93,8 @@ impl Wire {
         (0..tokens).for_each(|_| self.slot.counters().count_wrong_token(self.peer));
     }
 
-    /// Waits for more bytes and appends them to `input`, which has room for them. `begun` is the
-    /// incomplete command in `input`, if there is one: the rest of this command has to arrive in
+    /// Waits for more bytes and appends them to `input`, which has room for them. `begun` reports
+    /// whether `input` contains an incomplete command. The rest of such a command has to arrive in
     /// time. Returns [`Received::End`] if the connection has to close.
     pub(super) async fn receive(&mut self, input: &mut Vec<u8>, begun: PartialCommand) -> Received {
         let received = self.receive_next(input, begun).await;
@@ -127,8 +127,8 @@ impl Wire {
         self.receive_last(input).await
     }
 
-    /// Reads bytes that have arrived already, without waiting. The function waits only for a client
-    /// that has not sent anything yet, which gets time for its first command.
+    /// Reads the bytes that have arrived already, and does not wait for further bytes. The only
+    /// exception is a client that has not sent anything yet, which gets time for its first command.
     async fn receive_last(&mut self, input: &mut Vec<u8>) -> Received {
         let left = self.last_reads.unwrap_or_default();
         if left == 0 {

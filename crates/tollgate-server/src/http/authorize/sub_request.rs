@@ -75,7 +75,7 @@ struct Target<'a> {
     query: Option<&'a str>,
 }
 
-/// Two fields that describe a target together.
+/// The names of two header fields that together describe the target of a request.
 struct Pair {
     method: &'static str,
     uri: &'static str,
