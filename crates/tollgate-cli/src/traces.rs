@@ -15,8 +15,8 @@ use crate::log;
 use crate::version::VERSION;
 use environment::Environment;
 
-/// The number of parts that make up all traces. The policy file gives the share of recorded traces
-/// as a number of these parts.
+/// The number of parts into which all traces are divided. The policy file gives the share of
+/// recorded traces as a number of these parts.
 const PARTS: f64 = 10_000.0;
 
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use serde_json::json;
 use super::Format;
 use crate::simulate::utc::Utc;
 
-/// The reason that the log shows for a refusal that no limit caused.
+/// The text that the log shows as the reason of a refusal that no limit caused.
 pub(super) const OTHER_REASON: &str = "-";
 
 /// One request and its response. No field contains credentials.

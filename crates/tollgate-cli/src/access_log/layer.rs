@@ -20,7 +20,8 @@ use tower_service::Service;
 use super::format::{OTHER_REASON, Record, RequestLine};
 use super::writer::Lines;
 
-/// A layer that logs requests. It wraps the layer `inner`, which limits the requests.
+/// A layer that logs requests around `inner`, the layer that limits the requests. The log therefore
+/// contains refused requests too.
 #[derive(Clone, Debug)]
 pub(crate) struct AccessLogLayer<L> {
     pub(crate) inner: L,

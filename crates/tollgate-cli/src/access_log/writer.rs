@@ -19,7 +19,8 @@ use super::{Format, Written};
 /// The most lines that wait to be written. Further lines are dropped and counted.
 const MAX_QUEUED: usize = 16_384;
 
-/// The time after which an idle thread checks whether to open the file again.
+/// The time after which the thread that writes, if it is idle, checks whether to open the file
+/// again.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 /// The shortest time between two warnings about lines that could not be written.
@@ -83,7 +84,8 @@ impl AccessLog {
 }
 
 impl Lines {
-    /// Adds the line of a request that was rejected before its head was read as a request.
+    /// Adds the line of a request that the proxy rejected because the head of the request is
+    /// malformed or too large. Of the request, the line contains only the client and the status.
     pub(crate) fn add_rejected(&self, client: IpAddr, status: StatusCode) {
         self.add(&Record {
             time: SystemClock.now().as_millis(),
@@ -201,7 +203,8 @@ impl Writer {
         }
     }
 
-    /// Counts the `lines` that an error lost, and logs the error at most once a minute.
+    /// If `result` is an error, adds `lines` to the number of lines that were not written, and logs
+    /// the error at most once a minute.
     fn note(&mut self, result: io::Result<()>, lines: u64) {
         let Err(error) = result else { return };
         self.state.dropped.fetch_add(lines, Ordering::Relaxed);

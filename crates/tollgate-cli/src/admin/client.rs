@@ -52,8 +52,8 @@ impl AdminClient {
         self.document(self.exchange(self.request(method, path, body)?, DEADLINE).await?)
     }
 
-    /// Returns the JSON document of a response. If the status is an error, returns the error
-    /// message in the document.
+    /// Returns the JSON document of a response. If the status is an error, returns an error with
+    /// the message in the document.
     fn document(&self, (status, bytes): (StatusCode, Bytes)) -> Result<Value, Failure> {
         let at = &self.admin;
         let message: Value = serde_json::from_slice(&bytes).map_err(|_| {

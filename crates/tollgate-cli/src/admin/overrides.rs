@@ -96,8 +96,8 @@ pub(crate) async fn change(
     print(&text)
 }
 
-/// Returns the name and the value of the request's member that selects the target, if the override
-/// is a kill switch, which has no subjects of its own. Otherwise returns `None`.
+/// Returns the member of the request that selects the target of a kill switch: the name and the
+/// value of the member. Returns `None` if the override has a subject or a group as its target.
 fn switch(args: &OverrideArgs) -> Option<(&'static str, Value)> {
     match (&args.rule, &args.shedding) {
         (Some(rule), _) => Some(("rule", rule.as_str().into())),

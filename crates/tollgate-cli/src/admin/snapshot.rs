@@ -15,15 +15,15 @@ pub(crate) struct Snapshot {
     pub(super) at: Instant,
     pub(super) client: String,
     pub(super) status: Value,
-    /// The subjects with the most charged units. `refused` has the subjects with the most refused
-    /// units.
+    /// The subjects with the most charged units. The next field, `refused`, has the subjects with
+    /// the most refused units.
     pub(super) charged: Value,
     pub(super) refused: Value,
     pub(super) decisions: BTreeMap<String, Decisions>,
 }
 
 /// The decisions of one limit since the node started. `admitted` counts the requests that the limit
-/// admitted, also if another limit refused them. `refused` counts the requests that this limit
+/// admitted, even if another limit refused them. `refused` counts the requests that this limit
 /// refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Decisions {
@@ -32,7 +32,7 @@ pub(super) struct Decisions {
 }
 
 impl Snapshot {
-    /// Reads the state from the node at `listener`.
+    /// Reads the state of the node of `client`.
     ///
     /// # Errors
     /// The errors of [`AdminClient::call`].

@@ -26,7 +26,7 @@ pub(crate) struct SubjectFilter {
     most: usize,
 }
 
-/// Lists the subjects that the node at `listener` has in clear text, page by page.
+/// Lists the subjects that the node of `client` has in clear text, page by page.
 ///
 /// # Errors
 /// The error message of the node, or a message that the node did not respond.

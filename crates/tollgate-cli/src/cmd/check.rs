@@ -119,7 +119,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     }
 }
 
-/// Returns the findings as text, each marked with its severity.
+/// Returns the findings as text. Each finding is marked with `severity`.
 fn marked(severity: &str, findings: &[Finding]) -> String {
     findings.iter().map(|finding| format!("{severity}: {finding}\n\n")).collect()
 }
@@ -131,8 +131,9 @@ fn about_store(finding: &doctor::Finding) -> String {
     format!("warning: {target}: {message}\n{remedy}\n")
 }
 
-/// Returns the errors and warnings of the file, and the warnings about the store, which have no
-/// line and no column in the file.
+/// Returns `errors`, `warnings` and `store` as one JSON document. `errors` and `warnings` are about
+/// the file and have a line and a column. `store` are the warnings about the store, without a
+/// location.
 fn as_json(errors: &[Finding], warnings: &[Finding], store: &[doctor::Finding]) -> Value {
     let list = |findings: &[Finding]| -> Vec<Value> {
         let one = |finding: &Finding| {

@@ -90,7 +90,8 @@ pub(crate) struct Flags {
 /// charges. The store's own deadlines are shorter.
 const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The proxy refunds charges when it sees the responses, and issues no receipts.
+/// The way in which charges are refunded: the proxy refunds them when it sees the responses, and
+/// issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {

@@ -50,7 +50,8 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// Callers refund charges with receipts, which every listener issues.
+/// The way in which charges are refunded: callers refund them with receipts, which every listener
+/// issues.
 const REFUNDS: Refunds = Refunds::ByReceipts;
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {

@@ -25,11 +25,12 @@ pub(crate) struct Flags {
 /// The time between two frames.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// The escape sequences that switch to the alternate screen without a cursor, and back.
+/// `OPEN` is the escape sequence that switches to the alternate screen and hides the cursor.
+/// `CLOSE` switches back and shows the cursor.
 const OPEN: &str = "\x1b[?1049h\x1b[?25l";
 const CLOSE: &str = "\x1b[?25h\x1b[?1049l";
-/// The escape sequences that move the cursor to the upper left, clear the rest of a line, and clear
-/// the rest of the screen.
+/// `HOME` is the escape sequence that moves the cursor to the upper left. `REST_OF_LINE` and
+/// `REST_OF_SCREEN` clear everything after the cursor in the line and on the screen.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K";
 const REST_OF_SCREEN: &str = "\x1b[J";

@@ -1,5 +1,5 @@
-//! The clock of the demo. During the replay, the clock shows the log's time. After the replay, it
-//! shows the current time.
+//! The clock of the demo. During the replay, the clock shows the times of the log, shifted so that
+//! the log ends at the current time. After the replay, it shows the current time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,21 +11,23 @@ use tollgate::{Clock, SystemClock};
 /// and with it the windows of limits, advances as fast as requests are sent.
 #[derive(Clone, Debug)]
 pub(crate) struct DemoClock {
-    /// The time of the request that was replayed last; 0 after the replay.
+    /// The time that the clock shows during the replay: the shifted time of the request that was
+    /// replayed last. 0 after the replay.
     replayed: Arc<AtomicU64>,
-    /// The difference between the log's time and the current time.
+    /// The difference between the current time and the end of the log, which is added to every time
+    /// of the log.
     shift: Millis,
 }
 
 impl DemoClock {
-    /// Creates a clock that starts at the log's time `first`, and that shows the current time when
-    /// the log has reached `last`.
+    /// Creates a clock for a log with the times from `first` to `last`. The clock starts at
+    /// `first`, shifted so that `last` is the current time.
     pub(crate) fn new(first: Timestamp, last: Timestamp) -> Self {
         let shift = SystemClock.now().since(last);
         Self { replayed: Arc::new(AtomicU64::new(first.after(shift).as_millis())), shift }
     }
 
-    /// Sets the time that the log has reached.
+    /// Sets the clock to `log_time`, the time that the replay has reached in the log.
     pub(crate) fn show(&self, log_time: Timestamp) {
         self.replayed.store(log_time.after(self.shift).as_millis(), Ordering::Relaxed);
     }

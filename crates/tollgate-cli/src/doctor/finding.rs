@@ -10,9 +10,9 @@ pub(crate) enum Level {
     Ok,
     /// The deployment works, and could be improved.
     Advice,
-    /// If another failure occurs, limits will be wrong.
+    /// Limits are right now, but a further failure or an attack would make them wrong.
     Warning,
-    /// Limits are wrong, or decisions fail, now.
+    /// Limits are already wrong, or decisions already fail.
     Problem,
 }
 
@@ -49,7 +49,7 @@ impl Finding {
         Self { check, level, target: String::new(), message, remedy }
     }
 
-    /// Returns the same finding for `target`.
+    /// Returns this finding as a finding about `target`, the name of a server or a shard.
     pub(crate) fn about(self, target: &str) -> Self {
         Self { target: target.to_owned(), ..self }
     }

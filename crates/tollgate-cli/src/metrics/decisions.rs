@@ -96,17 +96,17 @@ fn by_decider(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     Decider::ALL.map(Decider::name).into_iter().zip(counts)
 }
 
-/// Returns the counts to export, with the source of the decisions. Decisions of the store are
-/// always exported. Other counts are exported only once such decisions occur, because a series for
-/// each limit and every possible event would be a page of zeros.
+/// Returns the counts to export, each with the source of its decisions. The count of the source
+/// `store` is always exported. The count of another source is exported only if it is not 0, because
+/// a series for each limit and every possible source would be a page of zeros.
 fn series(counts: ByDecider) -> impl Iterator<Item = (&'static str, u64)> {
     let store = Decider::Store.name();
     by_decider(counts).filter(move |(source, count)| *source == store || *count > 0)
 }
 
-/// Returns the decisions that the store did not make, by rule, by the source that decided instead,
-/// and by the reason. A rule with the name of the combined series ([`OTHER`]) is counted in that
-/// series.
+/// Returns the numbers of decisions that the store did not make. The keys are the rule, the source
+/// that decided instead, and the reason. A rule with the name of the combined series ([`OTHER`]) is
+/// counted in that series.
 fn degraded(counts: Vec<DegradedCount>) -> BTreeMap<(Arc<str>, &'static str, &'static str), u64> {
     let other: Arc<str> = OTHER.into();
     let (mut degraded_counts, mut rules) = (BTreeMap::new(), Vec::new());

@@ -32,8 +32,10 @@ pub(super) fn of(
     })
 }
 
-/// Returns the counts of decisions. `refusals` is reported as refused. `refused` contains all
-/// decisions that refused a request, and is used for the degraded decisions only.
+/// Returns the counts of decisions for the history. The refused decisions are the sum of
+/// `refusals`. The degraded decisions, which the node made because the store did not answer, are
+/// counted from `admitted` and `refused`. For a limit, `refusals` are only the refusals by this
+/// limit, and `refused` are all refusals of requests to which the limit applied.
 fn counts(
     admitted: ByDecider,
     refusals: ByDecider,

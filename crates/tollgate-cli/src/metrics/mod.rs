@@ -89,7 +89,8 @@ impl MetricSources {
         }
     }
 
-    /// Keeps a sample of the requests. `policy` is the policy of the first requests.
+    /// Keeps a sample of the requests for simulations. `policy` is the policy at the start of the
+    /// node.
     pub(crate) fn with_traffic_sample(mut self, policy: &Policy) -> Self {
         self.sample = Arc::new(TrafficSample::new(policy));
         self

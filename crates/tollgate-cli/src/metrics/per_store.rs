@@ -5,7 +5,8 @@ use tollgate_backend::Backend;
 /// A value of one store, with the label of that store. See [`Backend::base_stores`].
 pub(super) type PerStore<T> = (&'static str, T);
 
-/// Calls `samples` for each store in `leaves`. Returns all results, each with the label of its store.
+/// Calls `samples` for each of the stores `leaves`. Returns all results, each with the label of its
+/// store.
 pub(super) fn of_each<T, I: IntoIterator<Item = T>>(
     leaves: &[PerStore<&Backend>],
     samples: impl Fn(&Backend) -> I,

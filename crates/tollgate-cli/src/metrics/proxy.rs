@@ -19,12 +19,13 @@ pub(super) struct ProxyConnections {
 }
 
 impl ProxyConnections {
-    /// Returns the value of the label of the sample, and the number of open connections.
+    /// Returns a sample of the open connections: the value of the label, and the number of
+    /// connections.
     pub(super) fn open(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.metrics.open())
     }
 
-    /// Returns the value of the label of the sample, and the most connections at once.
+    /// Returns a sample of the limit of connections: the value of the label, and the limit.
     pub(super) fn limit(&self) -> ([&'static str; 1], u32) {
         ([NAME], self.limit)
     }

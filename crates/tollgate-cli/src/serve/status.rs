@@ -47,8 +47,9 @@ pub(crate) fn of(limiter: Arc<Limiter<Backend>>, file: Arc<PolicyFile>) -> Statu
     })
 }
 
-/// Returns the numbers of reloads that were applied and rejected, the time of the last applied
-/// reload, and the current rejection.
+/// Returns a JSON document about the reloads: the numbers of reloads that were applied and
+/// rejected, the time of the last applied reload, and the time and the reason of the current
+/// rejection, if there is one.
 pub(crate) fn reloads(reloads: &ReloadStatus) -> Value {
     let refusal = reloads.refusal.as_ref();
     json!({

@@ -14,8 +14,8 @@ use crate::output::{Form, print};
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Joins the rebalance as an observer, which makes no decisions and is not counted among the nodes.
-/// Prints each change of the progress until the rebalance is done. An observer that starts later
-/// than the nodes may also report the end later than the nodes.
+/// Prints each change of the progress until the rebalance is done. If the observer starts later
+/// than the nodes, it may also report the end later than the nodes.
 pub(crate) async fn run(loaded: &LoadedPolicy, form: Form) -> Result<(), Failure> {
     let key = hash_key(&loaded.settings.key)?;
     let backend = Backend::open(&loaded.settings, key, &loaded.policy, Refunds::ByResponses)?;
@@ -75,7 +75,8 @@ fn count(number: u64, of: &str) -> String {
     format!("{number} {of}{plural}")
 }
 
-/// Describes the progress of the rebalance. This process is left out, because it moves no subjects.
+/// Describes the progress of the rebalance. The document does not contain this process, because it
+/// moves no subjects.
 fn followed(status: &MapStatus, moving: &MoveStatus) -> Value {
     let mut value = value(status);
     value["rebalance"] =

@@ -27,8 +27,8 @@ pub(crate) fn pair(text: &str) -> Result<Pair, String> {
     }
 }
 
-/// Returns the text that names the shard of each limit which counts only by the dimensions in
-/// `pairs`. The values are hashed in the same way as the values of charges.
+/// Returns a text with the shard of the subject for each limit that counts only by the dimensions
+/// in `pairs`. The values are hashed in the same way as the values of charges.
 ///
 /// # Errors
 /// A message if the policy does not have a dimension in `pairs`, or if no limit counts only by

@@ -66,10 +66,11 @@ pub(crate) struct Outcome {
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
     pub(crate) host_names: u64,
-    /// Whether a limit counts requests in flight, for which the log has no data.
+    /// Whether a limit counts requests in flight although the log has no durations of requests, so
+    /// the number of requests in flight is unknown.
     pub(crate) leases_unknown: bool,
-    /// Whether a cost depends on data that the log does not have, so the reservation counts as the
-    /// cost.
+    /// Whether a cost depends on data that the log does not have. The reserved units then count as
+    /// the cost.
     pub(crate) costs_unknown: bool,
     #[serde(serialize_with = "by_name")]
     pub(crate) limits: Vec<LimitOutcome>,
@@ -80,8 +81,8 @@ pub(crate) struct Outcome {
     pub(crate) hours: Hours,
 }
 
-/// The results for the requests to which one limit applied. `refused` counts requests that this
-/// limit refused.
+/// The results for the requests to which one limit applied. `refused` counts only the requests that
+/// this limit refused.
 #[derive(Debug, Serialize)]
 pub(crate) struct LimitOutcome {
     #[serde(skip)]
@@ -124,7 +125,7 @@ pub(crate) struct SubjectOutcome {
 pub(crate) struct Savings {
     /// The statuses of the responses that are refunded.
     pub(crate) statuses: Vec<u16>,
-    /// Requests that would have been refused if responses with these statuses had not been
+    /// Requests that would have been refused if responses with one of `statuses` had not been
     /// refunded.
     pub(crate) refused_without: u64,
     /// The number of refusals that refunds saved. The number is negative if refunds admitted
@@ -203,8 +204,8 @@ impl LimitOutcome {
     }
 }
 
-/// Returns whether any request had an unknown cost. A cost is unknown if it depends on data that no
-/// log has, or on durations that this log does not have.
+/// Returns whether the cost of any request is unknown, because it depends on data that no log has,
+/// or on durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_unknown = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,

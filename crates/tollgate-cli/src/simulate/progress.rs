@@ -27,7 +27,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Creates the progress bar of `log`. `watcher` selects whether the bar is shown.
+    /// Creates the progress bar of `log`. `watcher` selects whether the bar can be shown.
     pub(crate) fn of(log: &Log, watcher: ProgressTarget) -> Self {
         let target = match watcher {
             // The bar hides itself if standard error is not a terminal.

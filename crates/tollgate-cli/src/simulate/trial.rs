@@ -98,10 +98,10 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
         Ok(SimulatedDecision { decision, outcome })
     }
 
-    /// Decides on the charges `planned` in one call of the store, with the same result as
-    /// [`decide`](Self::decide). None of the charges may be metered. The store's answer is in
-    /// [`answer`](Self::answer). If only `decide` can decide on these charges, this function
-    /// charges nothing and returns `None`.
+    /// Decides on the charges `planned` in one call of the store, without the work for a full
+    /// decision. The result equals that of [`decide`](Self::decide). None of the charges may be
+    /// metered. The store's answer is in [`answer`](Self::answer). If only `decide` can decide on
+    /// these charges, this function charges nothing and returns `None`.
     async fn charge(
         &mut self,
         request: &Request<'_>,
@@ -226,8 +226,8 @@ impl Ord for Lease {
     }
 }
 
-/// A trial of a policy. If the policy has refunds, the same policy without refunds is tried too,
-/// and the difference shows the effect of refunds.
+/// The runs of a simulation of one policy. If the policy has refunds, the same policy without
+/// refunds runs too, and the difference between the two results is the effect of the refunds.
 #[derive(Debug)]
 pub(super) struct PolicyRun<S> {
     gate: SimulatedLimiter<S>,

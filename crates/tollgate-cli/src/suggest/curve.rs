@@ -7,9 +7,11 @@ use super::share::RefusedShare;
 /// The counts of all windows of one length.
 #[derive(Debug)]
 pub(crate) struct Curve {
-    /// The number of subjects by the number of requests in their busiest window.
+    /// The number of subjects for each count of requests. The count of a subject is the number of
+    /// its requests in its busiest window.
     peaks: BTreeMap<u64, u64>,
-    /// The number of windows by the number of requests in the window.
+    /// The number of windows for each count of requests. The count of a window is the number of
+    /// requests in this window.
     windows: BTreeMap<u64, u64>,
 }
 
@@ -35,8 +37,9 @@ impl Curve {
         beyond.map(|(requests, windows)| (requests - quota) * windows).sum()
     }
 
-    /// Returns the smallest quota that refuses at most these shares of subjects and requests, rounded
-    /// up to a [round number](rounded_up).
+    /// Returns the smallest quota that refuses at most the share `subjects` of all subjects at
+    /// least once, and at most the share `requests` of all requests. The quota is rounded up to a
+    /// [round number](rounded_up).
     pub(crate) fn quota_for(&self, subjects: RefusedShare, requests: RefusedShare) -> u64 {
         let all_subjects: u64 = self.peaks.values().sum();
         let all_requests: u64 =

@@ -48,7 +48,7 @@ pub(crate) struct Proposal {
     /// The word for several subjects, such as "clients".
     #[serde(skip)]
     pub(crate) plural: &'static str,
-    /// The number of requests with a subject.
+    /// The number of requests that have a subject and were counted.
     pub(crate) requests: u64,
     pub(crate) subjects: u64,
     /// The number of requests without a subject, which the policy does not limit.
@@ -59,7 +59,8 @@ pub(crate) struct Proposal {
     pub(crate) windows: Vec<WindowProposal>,
     /// The text of the policy file.
     pub(crate) policy: String,
-    /// The refusals of the policy on the same logs. `None` for standard input, which is read once.
+    /// The refusals of the policy on the same logs. `None` if one of the logs is standard input,
+    /// which cannot be read a second time.
     pub(crate) simulated: Option<Simulated>,
 }
 

@@ -17,7 +17,7 @@ const MAX_SUBJECTS: usize = 2_000_000;
 struct OpenWindow {
     ends_at: u64,
     requests: u64,
-    /// The most requests that the subject had in one window.
+    /// The most requests that the subject had in one window so far.
     peak: u64,
 }
 
@@ -26,7 +26,8 @@ struct OpenWindow {
 pub(super) struct Usage {
     lengths: Vec<u64>,
     subjects: HashMap<Subject, Box<[OpenWindow]>>,
-    /// For each length, the number of ended windows by their number of requests.
+    /// One map for each length of windows. A map contains, for each count of requests, the number
+    /// of ended windows with this count.
     ended: Vec<BTreeMap<u64, u64>>,
     requests: u64,
     uncounted: u64,

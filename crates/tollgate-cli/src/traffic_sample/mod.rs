@@ -48,8 +48,8 @@ pub(crate) struct TrafficSample {
     hasher: RandomState,
     /// The key of the hashes that replace credentials.
     key: HashKey,
-    /// The bound of sampled clients: clients with a hash below this number are sampled. 0 means
-    /// that sampling is off.
+    /// The bound that selects the sampled clients: a client is sampled if its hash is below this
+    /// number. 0 means that sampling is off.
     threshold: AtomicU64,
     requests: Mutex<Requests>,
     recorded: RwLock<Arc<Recorded>>,

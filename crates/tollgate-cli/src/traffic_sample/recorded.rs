@@ -9,15 +9,16 @@ use crate::simulate::log::HEADERS_MAX;
 /// The names that a policy reads, and for each name whether its values are credentials.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Recorded {
-    /// The headers, by their names in lower case. There are at most [`HEADERS_MAX`], of which the
-    /// last one is reserved for cookies.
+    /// The names of the headers in lower case, each with whether its values are credentials. There
+    /// are at most [`HEADERS_MAX`], of which the last one is reserved for cookies.
     pub(super) headers: BTreeMap<Box<str>, bool>,
     pub(super) cookies: BTreeMap<Box<str>, bool>,
     /// Whether a credential may be in the query.
     pub(super) is_query_secret: bool,
 }
 
-/// Headers that have fields of their own in the record, or that must never be recorded unchanged.
+/// Headers that are not recorded like the other headers, because the record has a field of its own
+/// for them, or because they must never be recorded unchanged.
 const OTHER_FIELDS: [&str; 4] = ["host", "referer", "user-agent", "cookie"];
 
 /// Headers that always contain credentials, whatever a policy reads from them.

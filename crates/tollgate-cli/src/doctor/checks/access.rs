@@ -41,8 +41,8 @@ const fn well(check: PermissionCheck) -> &'static str {
     }
 }
 
-/// Describes which of the two users in `deploy/redis-acl.txt` the user of the server corresponds
-/// to.
+/// Describes whether the user may load functions and scripts, which distinguishes the two users in
+/// `deploy/redis-acl.txt`. Returns an empty text if this is unknown.
 const fn code(loads_code: Option<bool>) -> &'static str {
     match loads_code {
         None => "",

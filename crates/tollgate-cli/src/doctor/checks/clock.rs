@@ -20,9 +20,9 @@ const OVERRIDDEN: u64 = SKEW_MAX / 2;
 
 const REMEDY: &str = "synchronize the clocks of all machines with chrony or systemd-timesyncd";
 
-/// Compares the clock of a server with the clock of this machine. `micros` is the server's time.
-/// `asked_at` is this machine's time just before the request. The response arrived within two
-/// seconds. Returns `None` if the server's time is unknown.
+/// Compares the clock of a server with the clock of this machine. `micros` is the server's time in
+/// microseconds. `asked_at` is this machine's time just before the request for the server's time.
+/// The response arrived within two seconds. Returns `None` if the server's time is unknown.
 pub(super) fn check(micros: Option<u64>, asked_at: Timestamp) -> Option<Finding> {
     let (server, own) = (micros? / 1_000, asked_at.as_millis());
     let apart = server.abs_diff(own);

@@ -22,8 +22,8 @@ pub(super) use deadline::of_deadline;
 pub(super) use memcached::of_memcached;
 pub(super) use shards::of_shards;
 
-/// Returns the findings about one server. `now` is this machine's time just before the request to
-/// the server.
+/// Returns the findings about one server. `now` is this machine's time just before the server was
+/// asked for its statistics.
 pub(super) fn of_server(server: &Inspected, now: Timestamp) -> Vec<Finding> {
     let about = match server.role {
         Role::DataServer => format!("{} {}", server.shard, server.address),

@@ -29,9 +29,9 @@ const MODULE_WITH_TABLES: Cost = Cost { alone: 10_501, shared: 1_230, bytes: 48 
 
 const GRANT: &str = "grant the user +tollgate.step, +tollgate.tight and +tollgate.look, or set `scripting: function`";
 
-/// Reports how the decisions of a shard with this number of `keys` run, and how much the module
-/// would save. Checks that the decisions run in the best form that the server supports, now or
-/// after the first node has loaded that form.
+/// Reports in which form the decisions of a shard run, and how much the server module would save
+/// for a shard with this number of `keys`. Checks that the form is the best form that the server
+/// supports, and that the nodes use it now or after the first node has loaded it.
 pub(super) fn check(
     redis: &RedisSettings,
     settings: &ShardSettings,

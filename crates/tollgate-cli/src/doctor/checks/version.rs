@@ -7,12 +7,13 @@ use super::{Finding, Level};
 
 const CHECK: &str = "version";
 
-/// The vulnerability CVE-2025-49844, to which the table below refers. It is in the Lua engine of
-/// all versions before the fixed versions. A user that is allowed to load scripts can run arbitrary
+/// The vulnerability for which the tables `REDIS` and `VALKEY` list the fixed versions. It is in
+/// the Lua engine of all earlier versions. A user that is allowed to load scripts can run arbitrary
 /// code through this vulnerability.
 const VULNERABILITY: &str = "CVE-2025-49844";
 
-/// The first fixed version of each release line, according to the projects' release notes.
+/// The first fixed version of each release line of Redis, and in `VALKEY` of each release line of
+/// Valkey, according to the projects' release notes.
 const REDIS: [[u32; 3]; 5] = [[6, 2, 20], [7, 2, 11], [7, 4, 6], [8, 0, 4], [8, 2, 2]];
 const VALKEY: [[u32; 3]; 4] = [[7, 2, 11], [8, 0, 6], [8, 1, 4], [9, 0, 0]];
 
@@ -54,9 +55,9 @@ fn parse(text: &str) -> Option<[u32; 3]> {
     Some([numbers.next()??, numbers.next()??, numbers.next().flatten().unwrap_or(0)])
 }
 
-/// Returns whether a version is at least the first fixed version of its release line. A release
-/// line that is not in the table never received the fix, unless it is newer than all release lines
-/// in the table.
+/// Returns whether `version` is at least the first fixed version of its release line in the table
+/// `closed`. A release line that is not in the table never received the fix, unless it is newer
+/// than all release lines in the table.
 fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
     match closed.iter().find(|first| first[..2] == version[..2]) {
         Some(first) => version >= *first,
@@ -64,7 +65,7 @@ fn is_closed(version: [u32; 3], closed: &[[u32; 3]]) -> bool {
     }
 }
 
-/// Returns the next later version with the fix.
+/// Returns the earliest version in the table `closed` that is later than `version`, as a text.
 fn next(version: [u32; 3], closed: &[[u32; 3]]) -> String {
     let first = closed.iter().find(|first| **first > version).unwrap_or(&OLDEST);
     format!("{}.{}.{} or later", first[0], first[1], first[2])

@@ -6,7 +6,8 @@ use tollgate_backend::{Backend, Counts, MemcachedStatus, ShardStatus};
 use crate::metrics::circuit_breaker;
 use crate::shards::follow;
 
-/// Returns the decisions that were made without the store's servers, if the store has servers.
+/// Returns the counts of decisions that were made without the store's servers, or null if the store
+/// has no servers.
 pub(super) fn counts(store: &Backend) -> Value {
     store.counts().map_or(Value::Null, |counts| counted(&counts))
 }
@@ -16,14 +17,14 @@ pub(super) fn map(store: &Backend) -> Value {
     store.map_status().map_or(Value::Null, |map| follow::value(&map))
 }
 
-/// Returns the Redis shards of the store. If the node has two stores, `side` is the name of this
-/// store, and each shard contains it.
+/// Returns the Redis shards of the store. `side` is the name of the store, which each shard
+/// contains if the node has two stores.
 pub(super) fn shards(side: &'static str, store: &Backend) -> Vec<Value> {
     store.status().iter().map(|it| shard(side, it)).collect()
 }
 
-/// Returns the memcached servers of the store. If the node has two stores, `side` is the name of
-/// this store, and each server contains it.
+/// Returns the memcached servers of the store. `side` is the name of the store, which each server
+/// contains if the node has two stores.
 pub(super) fn servers(side: &'static str, store: &Backend) -> Vec<Value> {
     store.servers().iter().map(|it| server(side, it)).collect()
 }

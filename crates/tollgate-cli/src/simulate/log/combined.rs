@@ -96,7 +96,8 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..space], &text[space + 1..]))
 }
 
-/// Returns whether the first of four words is the requested host and not the client.
+/// Returns whether a line with four words before the time starts with the requested host. `first`
+/// and `second` are the first two of these words. If `first` is not the host, it is the client.
 fn is_vhost(first: &[u8], second: &[u8]) -> bool {
     is_address(second) || second != b"-" && !is_address(first) && ends_with_port(first)
 }
@@ -136,8 +137,8 @@ fn answer<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> 
     Ok(rest)
 }
 
-/// Parses a status of three digits, or `-`, which means that there is no status and gives 0.
-/// Returns `None` for any other text.
+/// Parses a status of three digits, or `-`, which means that there is no status. Returns 0 for `-`,
+/// and `None` for any other text.
 pub(super) fn status_code(text: &[u8]) -> Option<u16> {
     match *text {
         [a @ b'0'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] => {

@@ -17,7 +17,7 @@ pub(super) struct Draft {
     overflowed: Overflow,
 }
 
-/// Whether a field ended beyond the largest index that a span can store.
+/// Whether the fields of a line are longer together than the index in a span can express.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Overflow {
     #[default]
@@ -26,7 +26,7 @@ enum Overflow {
 }
 
 impl Draft {
-    /// Clears the fields of the last line.
+    /// Removes all fields, to parse the next line.
     pub(super) fn clear(&mut self) {
         self.text.clear();
         *self = Self { text: std::mem::take(&mut self.text), ..Self::default() };

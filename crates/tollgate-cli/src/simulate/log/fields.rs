@@ -12,7 +12,8 @@ pub(super) enum Field {
     Request,
     Status,
     Bytes,
-    /// The request's duration in units of 10^-power seconds.
+    /// The request's duration. The unit of the value is 10^-`power` seconds: seconds for 0,
+    /// milliseconds for 3.
     Duration {
         power: u8,
     },
@@ -34,7 +35,7 @@ pub(super) struct Alias {
 #[derive(Clone, Debug)]
 pub(crate) struct FieldMap {
     headers: Vec<String>,
-    /// The keys, as one list for each length of a key.
+    /// The keys with their meanings, as one list for each length of a key.
     keys: Vec<Vec<(Box<[u8]>, Alias)>>,
 }
 

@@ -27,11 +27,11 @@ pub(super) struct Lines<R> {
     rest: Rest,
 }
 
-/// Whether the next bytes start a line.
+/// Whether the next bytes are the start of a line, or the rest of a line that is too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Rest {
     NewLine,
-    /// The rest of a line that is too long.
+    /// The next bytes are the rest of a line that is too long, and are skipped.
     Skipped,
 }
 
@@ -119,9 +119,9 @@ impl<R: Read> Lines<R> {
 /// The result of the search for the end of the next line.
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    /// A line end after this number of bytes.
+    /// The next line ends after this number of bytes.
     Ended(usize),
-    /// The end of the input after this number of bytes.
+    /// The input ends after this number of bytes, without a line end.
     Incomplete(usize),
     /// The line end is beyond the longest line that is read.
     TooLong,

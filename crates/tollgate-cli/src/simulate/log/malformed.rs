@@ -26,7 +26,7 @@ pub(crate) enum Malformed {
     BadBytes,
     /// The line is not a JSON object, because a byte is not part of the expected token.
     Json {
-        /// The index of this byte in the line, from 0.
+        /// The index, from 0, of the byte in the line that is not part of the expected token.
         at: usize,
         /// The expected token.
         expected: &'static str,

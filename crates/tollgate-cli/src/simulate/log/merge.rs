@@ -23,7 +23,7 @@ pub(crate) struct Options {
     /// The mapping of JSON keys to fields.
     pub(crate) fields: FieldMap,
     /// The longest time that an entry may be behind the latest entry of its log, in milliseconds of
-    /// log time.
+    /// log time. An entry that is further behind counts as late.
     pub(crate) horizon: u64,
     /// The most entries in the reorder buffers of all logs together.
     pub(crate) capacity: usize,

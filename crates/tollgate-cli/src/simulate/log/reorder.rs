@@ -19,8 +19,9 @@ pub(super) enum Arrival {
 /// when the log has reached a time `horizon` after the entry, or when the buffer is full.
 ///
 /// Entries with the same time keep their order. A single line with a time far in the future does
-/// not change the order of the other entries. Its entry waits in the buffer, and the entries that
-/// follow in the log are returned at once, because the log then seems to have passed their horizon.
+/// not change the order of the other entries. The entry of this line waits in the buffer. The
+/// entries after it are returned without a wait, because they are more than `horizon` behind this
+/// entry.
 #[derive(Debug)]
 pub(super) struct Reorder {
     horizon: u64,

@@ -2,7 +2,8 @@
 
 use super::super::outcome::{LimitOutcome, Outcome};
 
-/// The same count for both policies. `None` if a policy has no such limit.
+/// One count, for both policies. The count of a policy is `None` if the line is about a limit that
+/// the policy does not have.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) name: String,
@@ -41,8 +42,8 @@ pub(super) fn lines(first: &Outcome, second: &Outcome) -> Vec<Line> {
     lines
 }
 
-/// Returns the limit in words. If the two policies define it differently, returns both
-/// descriptions.
+/// Returns the description of a limit. `one` and `other` are the results for this limit under the
+/// two policies. If the policies define the limit differently, returns both descriptions.
 fn rules(one: Option<&LimitOutcome>, other: Option<&LimitOutcome>) -> String {
     match (one, other) {
         (Some(one), Some(other)) if one.rule != other.rule => {

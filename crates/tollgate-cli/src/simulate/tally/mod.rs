@@ -18,8 +18,9 @@ pub(crate) use refusals::Episode;
 pub(crate) use subjects::SubjectTally;
 pub(crate) use timeline::{Point, Timeline};
 
-/// The numbers of requests by their results. `requests` is `admitted` plus `refused`. `refunded`
-/// requests are also counted in `admitted`.
+/// The numbers of requests by their results. `refunded` requests are also counted in `admitted`.
+/// `requests` is `admitted` plus `refused`. In the counts of one limit or subject, `requests` also
+/// contains the requests that only another limit refused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
@@ -64,7 +65,7 @@ pub(crate) struct Tally {
     pub(crate) hours: Hours,
     /// Requests to which no rule or no limit of the policy applies.
     pub(crate) unlimited: u64,
-    /// Requests for which the store had no room. `on_failure` of the policy decided about them.
+    /// Requests for which the store had no room, so `on_failure` of the policy decided.
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
     pub(crate) host_names: u64,

@@ -17,12 +17,12 @@ use super::scanner::Scalar;
 pub(super) struct Values<'d> {
     clock: &'d mut ClfClock,
     draft: &'d mut Draft,
-    /// The rank of each field's value so far.
+    /// The rank of the key from which each field was set so far.
     ranks: [u8; SLOTS + 5],
     time: TimeField,
 }
 
-/// Whether the line has a time.
+/// The reason why the line has no usable time, as long as no valid time was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TimeField {
     Absent,

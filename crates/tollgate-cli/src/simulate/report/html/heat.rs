@@ -74,7 +74,8 @@ fn map(
     page.raw("</svg>");
 }
 
-/// Returns the opacity in percent. A rectangle with a count above zero is always visible.
+/// Returns the opacity, in percent, of the rectangle of an hour with `count` requests or refusals.
+/// `most` is the largest count of all hours. A rectangle with a count above zero is always visible.
 fn opacity(count: u64, most: u64) -> u128 {
     if count == 0 { 99 } else { 18 + u128::from(count) * 81 / u128::from(most) }
 }
