@@ -118,8 +118,8 @@ impl ShardClock {
         Some(self.at(at)?.ahead_of(now))
     }
 
-    /// Returns the estimate of the shard's clock at `at`, for comparison with several times of
-    /// another clock. Returns `None` before the first reply.
+    /// Returns the estimate of the shard's clock at `at`. One estimate can be compared with any
+    /// number of timestamps of another clock. Returns `None` before the first reply.
     pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
         Some(ClockAt((*self.bounds.lock())?.moved(at)))
     }

@@ -203,8 +203,8 @@ impl Pipe {
 
     /// Reads bytes that have arrived into `out`. If the next packet is still in flight, returns its
     /// time of arrival. Returns `Nothing` if no packet is in flight, or if `is_blocked` is set,
-    /// which holds all packets back. When this changes, `reader` is woken. Returns `Reset` if the
-    /// connection is broken.
+    /// because then all packets are held back; `reader` is woken when a packet is sent or the block
+    /// ends. Returns `Reset` if the connection is broken.
     fn receive(&self, is_blocked: bool, out: &mut ReadBuf<'_>, reader: &Waker) -> Received {
         let state = &mut *self.state.lock();
         if state.is_reset {

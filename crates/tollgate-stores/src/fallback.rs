@@ -98,9 +98,10 @@ impl<A, B> Fallback<A, B> {
         Self { store, fallback_store, local_charges, budget, fallback_decisions, unanswered }
     }
 
-    /// Sets how long a call may take that first charges the main store for units that the fallback
-    /// admitted. When this time is over, the fallback decides, and the units of a charge that was
-    /// not sent yet are charged later. Needs a tokio runtime with a timer.
+    /// Sets the budget: the time limit of a call that must first charge the main store for units
+    /// that the fallback admitted earlier. When the budget is used up, the fallback decides the
+    /// call, and earlier units that were not charged yet are charged later. Needs a tokio runtime
+    /// with a timer.
     ///
     /// Set the budget to the deadline of the main store. Without a budget, such a call waits for up
     /// to four charges of admitted units and then for its own charge.

@@ -22,13 +22,13 @@ pub struct WindowsByValue {
     values: Vec<WindowOfValue>,
 }
 
-/// The windows of one value.
+/// The windows for requests with one value of the dimension.
 #[derive(Clone, Debug)]
 struct WindowOfValue {
     value: Arc<str>,
     schedule: Schedule,
-    /// The limit with the windows of this value, and the limit's quotas by value with the same
-    /// windows. `None` until [`Policy::with_windows`] creates them.
+    /// A copy of the limit with these windows, and a copy of the limit's table of quotas with the
+    /// same windows. `None` until [`Policy::with_windows`] creates the copies.
     limit: Option<(Arc<Limit>, Option<QuotasByValue>)>,
 }
 

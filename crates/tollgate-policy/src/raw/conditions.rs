@@ -25,16 +25,19 @@ keys! {
         /// case, a `*` in it is any characters or none (`curl/*`), and a list has alternatives. If
         /// the header occurs several times, one of them must match.
         header: OneOrMore<WantedValues>,
-        /// Parameters of the query that must be present, with their decoded values as for `header`.
+        /// Parameters of the query that must be present. Their values are decoded and then compared
+        /// as for `header`.
         query: OneOrMore<WantedValues>,
-        /// Cookies that must be present, with their decoded values as for `header`.
+        /// Cookies that must be present. Their values are decoded and then compared as for
+        /// `header`.
         cookie: OneOrMore<WantedValues>,
         /// Subjects for which the request must have a value.
         has: OneOrMore<Text>,
         /// Subjects for which the request must not have a value.
         lacks: OneOrMore<Text>,
         /// An expression in a part of the Common Expression Language (CEL), such as
-        /// `request.method == 'POST' && size(request.query) > 100`. The page of policies lists its attributes.
+        /// `request.method == 'POST' && size(request.query) > 100`. The page of policies lists its
+        /// attributes.
         when: Text,
         /// A list of conditions of which at least one must be met. Path patterns in these
         /// conditions have no parameters.

@@ -237,8 +237,8 @@ fn is_denied(error: &RedisError) -> bool {
     error.code() == Some("NOPERM")
 }
 
-/// Returns whether an error leaves open whether the server has the step, because no answer arrived
-/// or the server cannot answer now.
+/// Returns true if `error` does not show whether the server has the step: no answer arrived, or the
+/// server cannot answer now.
 fn is_connection_error(error: &RedisError) -> bool {
     !matches!(error.code(), Some("ERR" | "NOPERM" | "NOSCRIPT" | "OOM"))
 }

@@ -13,7 +13,8 @@ use super::redaction::HASH_MARK;
 
 /// The target of an override, as a request names it.
 pub(super) enum TargetSelector<'n> {
-    /// One subject, as pairs of a dimension and its value.
+    /// One subject, as pairs of a dimension and its value. The value is `None` for a dimension that
+    /// the subject lacks.
     Subject(Vec<(&'n str, Option<&'n str>)>),
     /// All subjects that share one value, as a pair of a dimension and this value.
     Group(Vec<(&'n str, Option<&'n str>)>),

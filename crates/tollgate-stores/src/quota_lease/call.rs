@@ -169,9 +169,9 @@ impl<S: Store + 'static> Shared<S> {
     }
 
     /// Subtracts this node's unused leased units from the readings of peeks. `before` has, for each
-    /// charge, the number of store answers that its entry had received when the call was sent. If
-    /// the usage without the unused units is not known, the unused units are refunded and the peek
-    /// is repeated.
+    /// charge, the number of store answers that the lease table had received about its limit and
+    /// subject when the call was sent. If another answer arrived since, the unused units at the time
+    /// of the peek are not known: they are refunded, and the peek is repeated.
     async fn correct(
         &self,
         now: Timestamp,

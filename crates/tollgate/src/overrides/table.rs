@@ -22,7 +22,7 @@ pub struct OverrideTable {
 pub struct TableVersion {
     /// The number of changes that led to the table; 0 if there was no change.
     pub changes: u64,
-    /// A random number of the node that made the last change.
+    /// A random number that the node drew when it made the last change.
     pub drawn: u64,
 }
 

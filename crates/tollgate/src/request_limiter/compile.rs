@@ -181,7 +181,8 @@ fn forwarding(trusted: &[Box<str>], mistakes: &mut Vec<String>) -> Forwarding {
     Forwarding { trusted: networks, header: AddressHeader::default(), hops: None }
 }
 
-/// Returns the subjects that every limiter has.
+/// Returns the dimensions that every limiter has without a definition: `ip`, `host`, `method` and
+/// `route`.
 fn known_subjects() -> Vec<Dimension> {
     let address = SubjectSource::ClientAddress { ipv4_prefix: 32, ipv6_prefix: 64 };
     let known = [

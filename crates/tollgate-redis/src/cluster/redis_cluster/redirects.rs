@@ -15,8 +15,8 @@ use crate::node_address::NodeAddress;
 use crate::redirect::Redirect;
 use crate::slot::Slot;
 
-/// The most redirects that one job follows. Before each redirect, a node proved that the job was
-/// not executed.
+/// The most redirects that one job follows. Each redirect is a server's reply that it did not
+/// execute the job.
 const MAX_HOPS: u32 = 16;
 
 /// The first pause while a job waits until all of its keys have moved. Each further pause is twice
@@ -29,9 +29,9 @@ pub(super) struct RedirectFollower<'a> {
     known: &'a SharedMap,
     counters: &'a RedirectCounters,
     slot: Slot,
-    /// The group of the node to which the job is sent next. `route` is the route with which the job
-    /// is sent.
+    /// The primary to which the job is sent next, with its replicas.
     group: Arc<Group>,
+    /// The way in which the job is sent: with which other jobs, and whether after `ASKING`.
     route: Route,
     priority: Priority,
     hops: u32,

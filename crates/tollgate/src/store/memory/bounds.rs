@@ -41,8 +41,8 @@ const SHARD_BYTES: usize = 64 * 1024;
 /// thousand keys takes a fifth longer.
 const ENOUGH_SHARDS: usize = 256;
 
-/// The most entries in the bound of a shard, unless the store already has [`MAX_SHARDS`] shards.
-/// This maximum exists because a shard is locked while its table grows.
+/// The largest number of entries that one shard may have, unless the store already has
+/// [`MAX_SHARDS`] shards. Shards stay small because a shard is locked while its table grows.
 const MAX_SHARD_ENTRIES: usize = 32_768;
 /// The most shards of a store.
 const MAX_SHARDS: usize = 4_096;
