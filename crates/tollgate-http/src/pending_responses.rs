@@ -100,9 +100,10 @@ mod tests {
         responses.add(Box::pin(pending()));
         responses.add(Box::pin(async { receiver.await.unwrap() }));
         assert!(!poller.poll(&mut cx));
-        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        // `FuturesUnordered` may wake the task once more after it polled every response.
+        let before = wakes.0.load(Ordering::Relaxed);
         sender.send(()).unwrap();
-        assert_eq!(wakes.0.load(Ordering::Relaxed), 1);
+        assert_eq!(wakes.0.load(Ordering::Relaxed), before + 1);
         assert!(poller.poll(&mut cx));
         assert!(!poller.poll(&mut cx));
     }
