@@ -30,7 +30,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&[0][..], &length.to_be_bytes(), message].concat()
 }
 
-/// Writes a message whose lengths are right. Each part of `data` is a field: its kind, and a number
+/// Writes a message with correct lengths. Each part of `data` is a field: its kind, and a number
 /// that is also the length of a text.
 fn written(mut data: &[u8]) -> Vec<u8> {
     let (mut request, mut descriptor) = (Vec::new(), Vec::new());
@@ -183,7 +183,7 @@ fn entry(message: &[u8]) -> Option<(String, Vec<u8>)> {
     Some((key, text))
 }
 
-/// Returns what a valid descriptor means in a request with these hits.
+/// Returns the meaning of a valid descriptor in a request with these hits.
 fn valid(read: Descriptor, hits: u32) -> Option<ReadDescriptor> {
     let is_key = |(key, _): &(String, _)| (1..=MAX_KEY_BYTES).contains(&key.len());
     if !(1..=MAX_ENTRIES).contains(&read.entries.len()) || !read.entries.iter().all(is_key) {

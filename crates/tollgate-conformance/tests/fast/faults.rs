@@ -15,7 +15,7 @@ const SCENARIOS: &str = "crates/tollgate-chaos/src/scenarios";
 /// The function that a fault test calls, directly or through a function in the same file.
 const HOLDS: &str = "assert_held(";
 /// The calls in a scenario that show its fault.
-const BITES: [&str; 3] = ["Figure::fault_seen(", "Figure::share_seen(", ".alone_since("];
+const BITES: [&str; 3] = ["Figure::fault_seen(", "Figure::share_seen(", ".fallback_since("];
 
 /// A fault, with the scenarios and tests that show it.
 #[derive(Debug, Default)]

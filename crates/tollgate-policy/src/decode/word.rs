@@ -9,8 +9,8 @@ use super::{Decode, quoted, renamed, unexpected, unexpected_but};
 use crate::report::Report;
 use crate::tree::{Node, NodeKind};
 
-/// Declares a type for a key whose value is one word of a fixed set. Each word stands for a value
-/// of another type.
+/// Declares a type for a key with one word of a fixed set as its value. Each word has a meaning: a
+/// value of another type.
 macro_rules! choices {
     (
         $(#[doc = $doc:literal])*
@@ -44,7 +44,7 @@ macro_rules! choices {
 }
 pub(crate) use choices;
 
-/// A word that can be chosen, with the value that it stands for.
+/// A word that can be chosen, and the value that it means.
 pub(crate) struct Choice<T> {
     pub(crate) word: &'static str,
     pub(crate) value: T,
