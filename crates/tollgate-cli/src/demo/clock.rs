@@ -1,5 +1,5 @@
-//! The clock of the demo. During the replay, the clock shows the times of the log, shifted so that
-//! the log ends at the current time. After the replay, it shows the current time.
+//! The clock of the demo. During the replay, the clock shows the times of the log, moved forward to
+//! end at the current time. After the replay, it shows the current time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ pub(crate) struct DemoClock {
 
 impl DemoClock {
     /// Creates a clock for a log with the times from `first` to `last`. The clock starts at
-    /// `first`, shifted so that `last` is the current time.
+    /// `first`, plus the time that has passed since `last`.
     pub(crate) fn new(first: Timestamp, last: Timestamp) -> Self {
         let shift = SystemClock.now().since(last);
         Self { replayed: Arc::new(AtomicU64::new(first.after(shift).as_millis())), shift }
