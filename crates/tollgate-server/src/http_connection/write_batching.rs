@@ -72,7 +72,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> WriteBatching<T> {
             let collects = self.is_http_2();
             self.stream.lock().collects = collects;
             let mut polled = connection.as_mut().poll(cx);
-            if polled.is_pending() && self.responses.poll(cx) {
+            // Each poll of the connection can read further requests. Their responses have no waker
+            // yet, so they must be polled before this turn of the task ends.
+            while polled.is_pending() && self.responses.poll(cx) {
                 polled = connection.as_mut().poll(cx);
             }
             if collects && self.stream.lock().send_collected(cx).is_err() && polled.is_pending() {
@@ -224,8 +226,13 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for BatchedStream<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::task::Waker;
+    use std::time::Duration;
+
+    use hyper::rt::Executor;
+    use tollgate_http::{PendingResponses, RateTerms, ResponseExecutor, ResponseTasks, Shutdown};
+
     use crate::connection_slots::ConnectionSlots;
-    use tollgate_http::{PendingResponses, Shutdown};
 
     /// A stream that records each write. If `first` is set, it accepts only this many bytes of the
     /// first write, and no bytes of the second write. After `refuses` writes, it refuses all writes.
@@ -313,6 +320,39 @@ mod tests {
         });
         let ended = writes.poll_batched(std::pin::pin!(connection)).await;
         (std::mem::take(&mut shared.lock().stream.writes), ended)
+    }
+
+    /// Returns a response that is ready when it is polled again, and that wakes no task.
+    fn ready_at_second_poll() -> impl Future<Output = ()> + Send + 'static {
+        let mut polls = 0;
+        poll_fn(move |_| {
+            polls += 1;
+            if polls == 1 { Poll::Pending } else { Poll::Ready(()) }
+        })
+    }
+
+    #[tokio::test]
+    async fn a_request_that_is_read_while_a_response_is_sent_is_answered() {
+        let (_phase, shutdown) = Shutdown::new();
+        let slot = ConnectionSlots::new("test", 1).try_slot().expect("a free slot");
+        let activity = Arc::new(Activity::new(slot, None, shutdown));
+        let responses = PendingResponses::default();
+        let (stream, poller) = (BatchedStream::new(ALL, Vec::new()), responses.poller());
+        let mut writes = WriteBatching::new(HttpVersions::Http2, activity, stream, poller);
+        let tasks = ResponseTasks::Connection(responses);
+        let executor = ResponseExecutor::new(tasks, Duration::from_secs(1), RateTerms::NONE, || {});
+        let mut polls = 0;
+        let connection = std::pin::pin!(poll_fn(|_| {
+            polls += 1;
+            if polls == 3 {
+                return Poll::Ready(());
+            }
+            executor.execute(ready_at_second_poll());
+            Poll::Pending
+        }));
+        let mut ended = std::pin::pin!(writes.poll_batched(connection));
+        let polled = ended.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        assert!(polled.is_ready(), "the second response was not polled");
     }
 
     #[tokio::test]
