@@ -137,7 +137,7 @@ impl<D: DirectService> DirectConnection<D> {
         T: AsyncRead + AsyncWrite + Unpin + Send,
     {
         loop {
-            if self.state.is_leaving.load(Ordering::Relaxed) || activity.is_shutting_down() {
+            if self.state.is_leaving.load(Ordering::Relaxed) {
                 return DirectEnd::Handoff;
             }
             match self.receive(stream).await {
@@ -147,6 +147,11 @@ impl<D: DirectService> DirectConnection<D> {
                     return DirectEnd::Handoff;
                 }
                 Err(_) => return DirectEnd::Closed,
+            }
+            // The shutdown may have begun while the request arrived. hyper announces it in the
+            // response.
+            if activity.is_shutting_down() {
+                return DirectEnd::Handoff;
             }
             let is_other = self.answer_all(activity).await;
             if !self.output.is_empty() && send(stream, &self.output).await.is_err() {
@@ -201,4 +206,50 @@ impl<D: DirectService> DirectConnection<D> {
 async fn send<T: AsyncWrite + Unpin>(stream: &mut T, bytes: &[u8]) -> io::Result<()> {
     stream.write_all(bytes).await?;
     stream.flush().await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::FutureExt;
+    use tollgate_http::{Phase, Shutdown};
+
+    use super::*;
+    use crate::connection_slots::ConnectionSlots;
+
+    /// Answers requests of two bytes.
+    struct TwoBytes;
+
+    impl DirectService for TwoBytes {
+        type Request = ();
+
+        fn read(&mut self, bytes: &[u8]) -> DirectRead<()> {
+            if bytes.len() < 2 { DirectRead::Partial } else { DirectRead::Request((), 2) }
+        }
+
+        async fn answer(&mut self, (): (), _: &[u8], _: bool, out: &mut Vec<u8>) {
+            out.extend_from_slice(b"answer");
+        }
+    }
+
+    /// Before, the response was sent without `connection: close` if the rest of the request and
+    /// the shutdown were noticed in the same poll.
+    #[tokio::test]
+    async fn a_request_that_ends_after_the_shutdown_is_passed_on() {
+        let (phase, shutdown) = Shutdown::new();
+        let slot = ConnectionSlots::new("test", 1).try_slot().expect("a free slot");
+        let activity = Arc::new(Activity::new(slot, None, shutdown));
+        let (mut client, mut stream) = tokio::io::duplex(64);
+        let mut direct = DirectConnection::new(TwoBytes);
+        {
+            let mut served = pin!(direct.serve(&mut stream, &activity));
+            client.write_all(b"a").await.expect("room");
+            assert_eq!(served.as_mut().now_or_never(), None);
+            phase.send(Phase::Draining).expect("a receiver");
+            client.write_all(b"b").await.expect("room");
+            assert_eq!(served.await, DirectEnd::Handoff);
+        }
+        assert_eq!(direct.into_input(), b"ab");
+    }
 }
