@@ -91,15 +91,3 @@ impl ReservationTerms {
         until.min(now.after(self.max))
     }
 }
-
-impl Reservation {
-    /// Merges two records of the same reservation, which come from different cells. The result has
-    /// the smaller number of units, expires at the later time, and releases its units on expiry
-    /// only if both records release them.
-    pub(crate) fn joined(&self, other: Self) -> Self {
-        let on_expiry =
-            if self.on_expiry == other.on_expiry { self.on_expiry } else { OnExpiry::Charge };
-        let (units, until) = (self.units.min(other.units), self.until.max(other.until));
-        Self { units, until, on_expiry, ..*self }
-    }
-}

@@ -16,10 +16,12 @@ use super::{
     Cell, ChargeStep, admit_always, assess, charge, charge_state, expires_at, join as join_states,
     refund_units,
 };
+
 use crate::charge::{Deduplication, Operation};
 use crate::charge_id::ChargeId;
+use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
-use crate::limit::{Limit, Refusals};
+use crate::limit::{Algorithm, Limit, Refusals};
 use crate::reading::{Admission, Reading, StoredState};
 use crate::reservation::{MAX_RESERVATIONS, OnExpiry, Reservation};
 use crate::time::Timestamp;
@@ -324,7 +326,7 @@ pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Opt
         ReservedCell { cell: join_states(Some(one), other, limit, now)?, reservations: Vec::new() };
     for reservation in &ones {
         joined.insert(match knows(&others, reservation.id) {
-            Some(known) => reservation.joined(known),
+            Some(known) => join_records(*reservation, known, limit),
             None => Reservation { on_expiry: OnExpiry::Charge, ..*reservation },
         });
     }
@@ -334,6 +336,25 @@ pub(super) fn join(one: Cell, other: Cell, limit: &Limit, now: Timestamp) -> Opt
     let superfluous = joined.reservations.len().saturating_sub(MAX_RESERVATIONS);
     joined.reservations.drain(..superfluous);
     Some(joined.into_cell())
+}
+
+/// Merges two records of one reservation on `limit`, which come from different cells. The result
+/// has the smaller number of units, expires at the later time, and releases its units on expiry
+/// only if both records release them. Its position is the one in the state that the join of the two
+/// cells keeps: the bucket with fewer tokens, or the window that opened first.
+fn join_records(one: Reservation, other: Reservation, limit: &Limit) -> Reservation {
+    let position = match limit.algorithm() {
+        // The position is the time at which the bucket is full again.
+        Algorithm::TokenBucket(_) => one.position.0.max(other.position.0),
+        _ => one.position.0.min(other.position.0),
+    };
+    Reservation {
+        id: one.id,
+        units: one.units.min(other.units),
+        position: ChargePosition(position),
+        until: one.until.max(other.until),
+        on_expiry: if one.on_expiry == other.on_expiry { one.on_expiry } else { OnExpiry::Charge },
+    }
 }
 
 /// Returns the cell as of `now` without the reservation of the charge `id`, and that reservation.

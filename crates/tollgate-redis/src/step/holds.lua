@@ -185,8 +185,11 @@ local function take_hold(limit, cell, id, now)
 end
 
 -- Joins the reservations of two records of one subject. A reservation in only one of them may be
--- settled in the other: it can still be settled, and otherwise its units stay used.
-local function join_holds(ones, others)
+-- settled in the other: it can still be settled, and otherwise its units stay used. A reservation
+-- in both has the position in the state that `join` keeps: the bucket with fewer tokens, or the
+-- window that opened first.
+local function join_holds(limit, ones, others)
+  local is_last = limit.kind == TOKEN_BUCKET
   local by_id, joined = {}, {}
   for _, hold in ipairs(others) do
     by_id[hold.id] = hold
@@ -195,7 +198,8 @@ local function join_holds(ones, others)
     local known = by_id[hold.id]
     by_id[hold.id] = nil
     insert_hold(joined, {
-      id = hold.id, mark = hold.mark,
+      id = hold.id,
+      mark = known and (known.mark > hold.mark) == is_last and known.mark or hold.mark,
       units = known and known.units < hold.units and known.units or hold.units,
       ends = known and known.ends > hold.ends and known.ends or hold.ends,
       is_charged = not known or known.is_charged or hold.is_charged,

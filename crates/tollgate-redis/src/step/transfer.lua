@@ -40,7 +40,7 @@ local function join_counted(limit, one, other, now)
     return limit.join(limit, one, other)
   end
   one, other = cell_as_of(limit, one, now), cell_as_of(limit, other, now)
-  local holds = join_holds(one.holds or {}, other.holds or {})
+  local holds = join_holds(limit, one.holds or {}, other.holds or {})
   one.holds, other.holds = nil, nil
   local joined = one
   if counts(limit, other, now) then

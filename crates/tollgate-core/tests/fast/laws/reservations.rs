@@ -2,10 +2,11 @@
 //! the units had never been reserved.
 
 use proptest::prelude::*;
+use tollgate_core::algo::TokenBucket;
 use tollgate_core::decide::{assess_operation, expires_at, join};
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
-    OnExpiry, Operation, Reading, ReservationTerms, Timestamp, assess, decide,
+    OnExpiry, Operation, Reading, Reservation, ReservationTerms, Timestamp, assess, decide,
 };
 
 use crate::laws::world::{
@@ -269,8 +270,48 @@ proptest! {
             let reading = assess(cell.as_ref(), &limit, Cost::PEEK, Timestamp::from_millis(now));
             (reading.used, reading.reserved, reading.admission)
         };
+        prop_assert_eq!(
+            reservations(both(&right, &left), now), reservations(both(&left, &right), now), "in either order"
+        );
         let joined = reading(both(&left, &right));
         prop_assert_eq!(reading(both(&right, &left)), joined, "in either order");
         prop_assert!(joined.0 >= left.peek(0).used.max(right.peek(0).used));
+    }
+}
+
+/// Returns the reservations of `cell` that have not expired at `now`, sorted by id.
+fn reservations(cell: Option<Cell>, now: u64) -> Vec<Reservation> {
+    let Some(Cell::Reserved(reserved)) = cell else { return Vec::new() };
+    let mut reservations = reserved.reservations;
+    reservations.retain(|reservation| reservation.until.as_millis() > now);
+    reservations.sort_by_key(|reservation| reservation.id.0);
+    reservations
+}
+
+/// Before, the merged reservation had the position in the first of the two cells, and a settlement
+/// returned the tokens that a bucket with more tokens had not refilled yet.
+#[test]
+fn a_merged_reservation_is_settled_as_in_the_bucket_that_is_kept() {
+    let terms = ReservationTerms { max: Millis::new(1_000), ..ReservationTerms::default() };
+    let bucket = Algorithm::TokenBucket(TokenBucket::new(4, Millis::new(400), 4).unwrap());
+    let less = Held::new(bucket, terms);
+    let mut more = less.clone();
+    more.act(&Act::Take { after: 0, units: 1 });
+    let [mut less, mut more] = [less, more].map(|mut world| {
+        world.operations = 1_000;
+        world.act(&Act::Reserve { after: 0, units: 2, millis: 900 });
+        world.act(&Act::Take { after: 150, units: 0 });
+        world
+    });
+    let (now, limit) = (more.at(0), more.limit.clone());
+    let both =
+        |one: &Held, other: &Held| join(one.cell.clone(), other.cell.clone().unwrap(), &limit, now);
+    let joined = [both(&less, &more), both(&more, &less)];
+    let settle = Act::Settle { after: 0, of: 0, units: 0 };
+    more.act(&settle);
+    for cell in joined {
+        less.cell = cell;
+        less.act(&settle);
+        assert_eq!(less.peek(0), more.peek(0));
     }
 }
