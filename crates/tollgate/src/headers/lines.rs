@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::{Evaluation, Limit, LimitStatus};
+use tollgate_core::{Evaluation, Limit, LimitStatus, Timestamp};
 
 use super::field_value::FieldValue;
 use super::fields::Fields;
@@ -28,6 +28,8 @@ struct LimitText {
     limit: Arc<Limit>,
     /// The line `x-ratelimit-limit`, without its end.
     capacity: Box<str>,
+    /// The line `x-ratelimit-limit`, and the line `x-ratelimit-remaining` before its value.
+    capacity_and_remaining: Box<str>,
     /// The end of the line before `x-ratelimit-resource`, and the whole line
     /// `x-ratelimit-resource`.
     resource: Box<str>,
@@ -36,6 +38,9 @@ struct LimitText {
     /// The beginning of the limit's item in the list `ratelimit`: everything before the remaining
     /// units.
     status: Box<str>,
+    /// The line `ratelimit-policy` and the beginning of the line `ratelimit`, if no other limit is
+    /// in these lists.
+    policy_and_status: Box<str>,
 }
 
 /// The texts of the limits that were written last.
@@ -55,10 +60,15 @@ impl LimitText {
         push_policy(&mut policy, limit);
         push_name(&mut status, limit.name());
         status.push_str(ietf::REMAINING);
+        let capacity = format!("{}{SEPARATOR}{}", github::LIMIT, limit.capacity());
         Self {
             limit: Arc::clone(limit),
-            capacity: format!("{}{SEPARATOR}{}", github::LIMIT, limit.capacity()).into(),
+            capacity_and_remaining: [&*capacity, github::AFTER_LINE_REMAINING].concat().into(),
+            capacity: capacity.into(),
             resource: [github::AFTER_LINE_RESOURCE, limit.resource(), END].concat().into(),
+            policy_and_status: [ietf::BEFORE_POLICY, &policy, ietf::AFTER_POLICY, &status]
+                .concat()
+                .into(),
             policy: policy.into(),
             status: status.into(),
         }
@@ -160,12 +170,13 @@ impl Fields for HeaderLines {
         let Self { text, names, texts } = self;
         *names |= GITHUB;
         let known = texts.of(&status.limit);
-        text.push_str(&known.capacity);
         if with_usage {
-            text.push_str(github::AFTER_LINE_REMAINING);
+            text.push_str(&known.capacity_and_remaining);
             push_number(text, status.remaining);
             text.push_str(github::AFTER_LINE_USED);
             push_number(text, status.used);
+        } else {
+            text.push_str(&known.capacity);
         }
         text.push_str(github::AFTER_LINE_RESET);
         push_number(text, status.resets_at.as_secs_ceil());
@@ -176,6 +187,13 @@ impl Fields for HeaderLines {
     fn add_ietf(&mut self, evaluation: &Evaluation) {
         let Self { text, names, texts } = self;
         *names |= IETF;
+        let mut visible = ietf::visible(evaluation);
+        if let (Some(status), None) = (visible.next(), visible.next()) {
+            text.push_str(&texts.of(&status.limit).policy_and_status);
+            push_usage(text, status, evaluation.now);
+            text.push_str(END);
+            return;
+        }
         text.push_str(ietf::BEFORE_POLICY);
         let start = text.len();
         for status in ietf::visible(evaluation) {
@@ -187,18 +205,25 @@ impl Fields for HeaderLines {
         for status in ietf::visible(evaluation) {
             separate(text, start);
             text.push_str(&texts.of(&status.limit).status);
-            push_number(text, status.remaining);
-            text.push_str(ietf::RESET);
-            push_number(text, seconds_to_reset(status, evaluation.now));
+            push_usage(text, status, evaluation.now);
         }
         text.push_str(END);
     }
 }
 
+/// Appends the rest of a limit's item in `ratelimit`: the remaining units and the seconds to the
+/// reset.
+#[inline]
+fn push_usage(text: &mut String, status: &LimitStatus, now: Timestamp) {
+    push_number(text, status.remaining);
+    text.push_str(ietf::RESET);
+    push_number(text, seconds_to_reset(status, now));
+}
+
 #[cfg(test)]
 mod tests {
     use tollgate_core::algo::{Anchor, FixedWindow};
-    use tollgate_core::{Admission, Algorithm, Cost, Millis, Reading, Timestamp};
+    use tollgate_core::{Admission, Algorithm, Cost, Millis, Reading, Visibility};
 
     use super::*;
 
@@ -239,6 +264,23 @@ mod tests {
             assert_same(&mut lines, &evaluation, true);
         }
         assert_eq!(lines.texts.texts.len(), MAX_TEXTS);
+    }
+
+    #[test]
+    fn the_only_visible_limit_has_the_same_fields_beside_a_hidden_limit() {
+        let mut evaluation = evaluation(&[60, 90, 120]);
+        let mut lines = HeaderLines::default();
+        for hidden in [vec![1, 2], vec![0, 2], vec![0, 1], vec![1], vec![0, 1, 2], vec![]] {
+            for (index, status) in evaluation.statuses.iter_mut().enumerate() {
+                let visibility = match hidden.contains(&index) {
+                    true => Visibility::Hidden,
+                    false => Visibility::Visible,
+                };
+                let limit = Limit::clone(&status.limit).with_visibility(visibility);
+                status.limit = Arc::new(limit);
+            }
+            assert_same(&mut lines, &evaluation, true);
+        }
     }
 
     #[test]
