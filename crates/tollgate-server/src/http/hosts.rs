@@ -6,12 +6,13 @@
 //! name to that address (DNS rebinding), `host` contains that foreign name. If the page is on
 //! another site, `origin` contains that site.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{HeaderMap, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
 use super::problem::{Kind, Problem};
 use super::route::Route;
@@ -19,7 +20,16 @@ use crate::access::Access;
 use crate::listen::Listen;
 
 /// The header field in which browsers send the relation of the page's site to the target's site.
-const SITE: &str = "sec-fetch-site";
+const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// The length of the longest authority that a connection remembers, in bytes: a name has at most
+/// 253, and a colon and a port 6.
+const MAX_ADMITTED_BYTES: usize = 259;
+
+/// The authority of the first admitted request of a connection. Later requests with the same bytes
+/// need no further check of the name.
+#[derive(Debug, Default)]
+pub(super) struct AdmittedHost(OnceLock<Box<str>>);
 
 /// The host names by which browsers may reach a listener.
 #[derive(Clone, Debug)]
@@ -84,25 +94,33 @@ impl AllowedHosts {
 
     /// Checks that a request uses an allowed name of the listener. If the request changes
     /// something, the function also checks that the request does not come from a page of another
-    /// site.
-    pub(super) fn admit(&self, head: &Parts) -> Result<(), Problem> {
+    /// site. `admitted` belongs to the connection of the request.
+    pub(super) fn admit(&self, head: &Parts, admitted: &AdmittedHost) -> Result<(), Problem> {
         let called = called(head)?;
         if let Some(called) = &called
-            && !self.know(called.host())
+            && !admitted.is(called)
         {
-            let (host, key) = (called.host(), self.key);
-            let detail = format!(
-                "the host {host:?} is not allowed: use the listener's address, or add the host to \
-                 the policy file: `serve: {{ {key}: {{ hosts: [{host:?}] }} }}`"
-            );
-            return Err(Problem::new(Kind::Misdirected, detail));
+            self.expect_known(called)?;
+            admitted.remember(called);
         }
         if matches!(head.method, Method::GET | Method::HEAD)
-            || is_own(&head.headers, called.as_ref())
+            || is_own(&head.headers, called.as_deref())
         {
             return Ok(());
         }
         Err(is_cross_site())
+    }
+
+    fn expect_known(&self, called: &Authority) -> Result<(), Problem> {
+        if self.know(called.host()) {
+            return Ok(());
+        }
+        let (host, key) = (called.host(), self.key);
+        let detail = format!(
+            "the host {host:?} is not allowed: use the listener's address, or add the host to the \
+             policy file: `serve: {{ {key}: {{ hosts: [{host:?}] }} }}`"
+        );
+        Err(Problem::new(Kind::Misdirected, detail))
     }
 
     /// Returns whether `host` is an allowed name. If it is, [`admit`](Self::admit) admits every
@@ -128,10 +146,22 @@ impl AllowedHosts {
     }
 }
 
+impl AdmittedHost {
+    fn is(&self, called: &Authority) -> bool {
+        self.0.get().is_some_and(|admitted| **admitted == *called.as_str())
+    }
+
+    fn remember(&self, called: &Authority) {
+        if called.as_str().len() <= MAX_ADMITTED_BYTES {
+            self.0.get_or_init(|| called.as_str().into());
+        }
+    }
+}
+
 /// Checks that the request does not come from a page of another site. The host name of the request
 /// is not checked.
 pub(super) fn expect_own(head: &Parts) -> Result<(), Problem> {
-    if is_own(&head.headers, called(head)?.as_ref()) { Ok(()) } else { Err(is_cross_site()) }
+    if is_own(&head.headers, called(head)?.as_deref()) { Ok(()) } else { Err(is_cross_site()) }
 }
 
 fn is_cross_site() -> Problem {
@@ -139,7 +169,7 @@ fn is_cross_site() -> Problem {
 }
 
 /// Returns the authority of a request. `None` is possible only in HTTP/1.0, which no browser uses.
-fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
+fn called(head: &Parts) -> Result<Option<Cow<'_, Authority>>, Problem> {
     let mut lines = head.headers.get_all(header::HOST).iter();
     let named = match (lines.next(), lines.next()) {
         (None, _) => None,
@@ -150,7 +180,8 @@ fn called(head: &Parts) -> Result<Option<Authority>, Problem> {
         // Two different names are refused, because this check could use one of them and another
         // component the other.
         (Some(target), Some(named)) if *target != named => Err(no_host()),
-        (target, named) => Ok(target.cloned().or(named)),
+        (Some(target), _) => Ok(Some(Cow::Borrowed(target))),
+        (None, named) => Ok(named.map(Cow::Owned)),
     }
 }
 
@@ -165,7 +196,7 @@ fn no_host() -> Problem {
 /// Returns whether the request comes from a page of this listener, or does not come from a page at
 /// all.
 fn is_own(headers: &HeaderMap, called: Option<&Authority>) -> bool {
-    let mut sites = headers.get_all(SITE).iter();
+    let mut sites = headers.get_all(&SITE).iter();
     if !sites.all(|site| matches!(site.as_bytes(), b"same-origin" | b"none")) {
         return false;
     }
@@ -199,7 +230,9 @@ mod tests {
         let request =
             fields.iter().fold(request, |request, (name, value)| request.header(*name, *value));
         let (head, ()) = request.body(()).unwrap().into_parts();
-        hosts.admit(&head).map_or_else(|problem| problem.status().as_u16(), |()| 200)
+        hosts
+            .admit(&head, &AdmittedHost::default())
+            .map_or_else(|problem| problem.status().as_u16(), |()| 200)
     }
 
     #[test]
@@ -250,6 +283,57 @@ mod tests {
                 [&open, &guarded, &listed].map(|hosts| status(hosts, "GET", &[("host", host)]));
             assert_eq!(outcome, expected, "{host}");
         }
+    }
+
+    #[test]
+    fn a_connection_remembers_only_the_first_admitted_host() {
+        let hosts = hosts("127.0.0.1:8182", &Access::Open, &["admin.example"]);
+        let admitted = AdmittedHost::default();
+        let status = |host: &str, is_target: bool, admitted: &AdmittedHost| {
+            let request = match is_target {
+                true => Request::builder().uri(format!("http://{host}/v1/status")),
+                false => Request::builder().uri("/v1/status").header("host", host),
+            };
+            let (head, ()) = request.body(()).unwrap().into_parts();
+            hosts.admit(&head, admitted).map_or_else(|problem| problem.status().as_u16(), |()| 200)
+        };
+        // A refused host is not remembered.
+        assert_eq!(status("evil.example", true, &admitted), 421);
+        assert!(admitted.0.get().is_none());
+        for is_target in [true, false, true] {
+            let mut refused = 0;
+            for host in [
+                "admin.example:443",
+                "Admin.Example:443",
+                "admin.example",
+                "admin.example:4430",
+                "admin.example:443@evil.example",
+                "admin.example:443.evil.example",
+                "admin.example.evil.example:443",
+                "evil.example",
+                "evil.example:443",
+                "127.0.0.1",
+            ] {
+                let expected = status(host, is_target, &AdmittedHost::default());
+                assert_eq!(status(host, is_target, &admitted), expected, "{host:?}");
+                assert_eq!(admitted.0.get().map(|host| &**host), Some("admin.example:443"));
+                refused += usize::from(expected == 421);
+            }
+            assert_eq!(refused, 4);
+        }
+        // The fields of a page are checked on each request, also with the remembered host.
+        let (head, ()) = Request::post("http://admin.example:443/v1/check")
+            .header("origin", "http://evil.example")
+            .body(())
+            .unwrap()
+            .into_parts();
+        assert_eq!(hosts.admit(&head, &admitted).unwrap_err().status(), 403);
+        let named = |authority: &str| authority.parse::<Authority>().unwrap();
+        let other = AdmittedHost::default();
+        other.remember(&named(&"a".repeat(MAX_ADMITTED_BYTES + 1)));
+        assert!(other.0.get().is_none());
+        other.remember(&named(&"a".repeat(MAX_ADMITTED_BYTES)));
+        assert!(other.is(&named(&"a".repeat(MAX_ADMITTED_BYTES))));
     }
 
     #[test]

@@ -14,6 +14,7 @@ use tollgate::model::Store;
 use super::HttpOptions;
 use super::app::App;
 use super::direct::DirectChecks;
+use super::hosts::AdmittedHost;
 use super::routes::Routes;
 use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::http_connection::{HttpConnectionHandler, HttpConnectionLimits, HttpVersions, Peer};
@@ -39,6 +40,7 @@ impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
             peer: Some(Peer(connection.peer)),
             shutdown: Some(connection.shutdown.clone()),
             counters: Some(Arc::clone(connection.slot.counters())),
+            admitted_host: AdmittedHost::default(),
         });
         let service = service_fn(move |request: Request<Incoming>| {
             let routes = Arc::clone(&routes);

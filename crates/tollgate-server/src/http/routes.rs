@@ -24,6 +24,7 @@ use tower::{ServiceExt, service_fn};
 
 use super::app::App;
 use super::body::BodyLimits;
+use super::hosts::AdmittedHost;
 use super::idempotency::{Key, ResponseOrigin};
 use super::openapi::openapi;
 use super::options::HttpOptions;
@@ -51,7 +52,8 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
         let peer = request.extensions().get().copied();
         let shutdown = request.extensions().get().cloned();
-        let routes = Arc::new(Routes { app: Arc::clone(&app), peer, shutdown, counters: None });
+        let (app, admitted_host) = (Arc::clone(&app), AdmittedHost::default());
+        let routes = Arc::new(Routes { app, peer, shutdown, counters: None, admitted_host });
         async { Ok::<_, Infallible>(routes.answer(request).await) }
     }))
 }
@@ -62,6 +64,8 @@ pub(super) struct Routes<S> {
     pub(super) peer: Option<Peer>,
     pub(super) shutdown: Option<Shutdown>,
     pub(super) counters: Option<Arc<ListenerCounters>>,
+    /// The host of the connection's first admitted request.
+    pub(super) admitted_host: AdmittedHost,
 }
 
 impl<S: Store + 'static> Routes<S> {
@@ -220,7 +224,7 @@ impl<S: Store + 'static> Routes<S> {
     fn called(&self, route: Option<Route>, head: &Parts) -> Result<(), Problem> {
         match &self.app.options.hosts {
             Some(hosts) if !route.is_some_and(|route| hosts.are_any_for(route)) => {
-                hosts.admit(head)
+                hosts.admit(head, &self.admitted_host)
             }
             _ => Ok(()),
         }
