@@ -20,6 +20,7 @@ mod connections;
 mod control_frames;
 mod conversation;
 mod deadline;
+mod detachable_waker;
 mod framing;
 pub mod http2_frames;
 mod least_rate;
@@ -41,6 +42,7 @@ pub use connections::{
 pub use control_frames::{ControlFrames, StreamObserver};
 pub use conversation::{Conversation, UpgradeAnswer};
 pub use deadline::{Deadline, MovingTimer};
+pub use detachable_waker::DetachableWaker;
 pub use framing::{SectionLimits, Violation, is_host, same_host};
 pub use least_rate::{LEAST_BYTES_PER_SECOND, LEAST_RATE_GRACE, LeastRate, RateTerms, TooSlow};
 pub use pending_responses::{PendingResponses, ResponsePoller};

@@ -67,6 +67,13 @@ impl RequestBody {
         Self { incoming: Some(incoming), ahead: None, left: limit, limit, pace, upload }
     }
 
+    /// Creates an empty body.
+    #[cfg(test)]
+    pub(crate) fn empty() -> Self {
+        let (pace, upload) = (LeastRate::new(RateTerms::NONE, Duration::MAX), Upload::begin(true));
+        Self { incoming: None, ahead: None, left: 0, limit: 0, pace, upload }
+    }
+
     /// Returns a copy of this body if the body has no content, otherwise `None`.
     pub(crate) fn copy_of_empty(&self) -> Option<Self> {
         let (left, limit, upload) = (self.left, self.limit, self.upload.clone());

@@ -253,6 +253,8 @@ impl Pool {
     }
 
     fn keep(self: &Arc<Self>, link: Box<UpstreamLink>) {
+        // The next request wakes the connection, and must not wake the task of an earlier request.
+        link.detach();
         let mut idle_links = self.idle_links.lock();
         if idle_links.idle.len() >= self.most {
             return;
@@ -271,6 +273,7 @@ impl Pool {
         let mut idle_links = self.idle_links.lock();
         let is_closed = |idle: &mut IdleLink| {
             idle.link.drive(cx);
+            idle.link.detach();
             idle.link.is_closed() || idle.since.elapsed() >= self.longest
         };
         let over: Vec<IdleLink> = idle_links.idle.extract_if(.., is_closed).collect();

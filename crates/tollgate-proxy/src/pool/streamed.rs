@@ -59,11 +59,13 @@ impl Body for StreamedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let mut polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        if let (Poll::Pending, Some(pooled)) = (&polled, &mut self.pooled) {
-            pooled.link.drive(cx);
-            polled = Pin::new(&mut self.incoming).poll_frame(cx);
-        }
+        let Self { incoming, pooled, .. } = &mut *self;
+        let polled = match pooled {
+            Some(PooledLink { link, .. }) => {
+                link.poll_driven(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))
+            }
+            None => Pin::new(incoming).poll_frame(cx),
+        };
         let is_last = match &polled {
             Poll::Ready(None) => true,
             Poll::Ready(Some(Ok(frame))) => frame.is_trailers(),
