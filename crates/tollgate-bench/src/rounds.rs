@@ -85,7 +85,9 @@ fn run(requests: &dyn Requests, decisions: usize) -> Span {
     Span { started, ended, processor: processor_time().saturating_sub(before) }
 }
 
-fn processor_time() -> Duration {
+/// Returns the processor time that the current thread has used.
+#[must_use]
+pub fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec.unsigned_abs() as u32)
 }
