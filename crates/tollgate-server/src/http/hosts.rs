@@ -112,7 +112,7 @@ impl AllowedHosts {
     }
 
     fn expect_known(&self, called: &Authority) -> Result<(), Problem> {
-        if self.know(called.host()) {
+        if self.know(called) {
             return Ok(());
         }
         let (host, key) = (called.host(), self.key);
@@ -128,12 +128,22 @@ impl AllowedHosts {
     pub(super) fn allow(&self, host: &[u8]) -> bool {
         let host = std::str::from_utf8(host).ok().filter(|host| host.is_ascii());
         let called = host.and_then(|host| host.parse::<Authority>().ok());
-        called.is_some_and(|called| self.know(called.host()))
+        called.is_some_and(|called| self.know(&called))
     }
 
-    fn know(&self, host: &str) -> bool {
+    fn know(&self, called: &Authority) -> bool {
+        if self.reach == HostPolicy::Any {
+            return true;
+        }
+        // The parser of the HTTP library accepts a user, and a port that is not a number.
+        let host = called.host();
+        let after = called.as_str().strip_prefix(host).map(|rest| rest.split_at(rest.len().min(1)));
+        let has_valid_port = matches!(after, Some(("" | ":", port)) if port.bytes().all(|byte| byte.is_ascii_digit()));
+        if !has_valid_port {
+            return false;
+        }
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
-        if self.reach == HostPolicy::Any || self.listed.iter().any(|listed| **listed == *name) {
+        if self.listed.iter().any(|listed| **listed == *name) {
             return true;
         }
         let digits = name.trim_start_matches('[').trim_end_matches(']');
@@ -309,6 +319,7 @@ mod tests {
                 "admin.example:4430",
                 "admin.example:443@evil.example",
                 "admin.example:443.evil.example",
+                "user@admin.example:443",
                 "admin.example.evil.example:443",
                 "evil.example",
                 "evil.example:443",
@@ -319,7 +330,7 @@ mod tests {
                 assert_eq!(admitted.0.get().map(|host| &**host), Some("admin.example:443"));
                 refused += usize::from(expected == 421);
             }
-            assert_eq!(refused, 4);
+            assert_eq!(refused, 6);
         }
         // The fields of a page are checked on each request, also with the remembered host.
         let (head, ()) = Request::post("http://admin.example:443/v1/check")
