@@ -18,9 +18,12 @@ const SLOTS: u16 = 16_384;
 /// The number of primaries.
 pub const PRIMARIES: usize = 3;
 
-/// The time in milliseconds after which nodes mark another node as failed, while the cluster forms
-/// and when a node is killed.
+/// The time in milliseconds after which nodes mark another node as failed when a node is killed.
 const NODE_TIMEOUT: &str = "1000";
+
+/// The same time while the cluster forms. The nodes exchange their states every half of it. If it
+/// were shorter, a replica could take over before the cluster has formed on a busy machine.
+const FORMING_NODE_TIMEOUT: &str = "4000";
 
 /// A longer timeout for tests without failover. With this timeout, a machine that is busy for a
 /// second causes no failover.
@@ -35,7 +38,7 @@ const NODE: [&str; 10] = [
     "--cluster-config-file",
     "nodes.conf",
     "--cluster-node-timeout",
-    NODE_TIMEOUT,
+    FORMING_NODE_TIMEOUT,
     "--cluster-replica-validity-factor",
     "0",
     "--repl-diskless-sync-delay",

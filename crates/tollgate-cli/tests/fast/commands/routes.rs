@@ -71,6 +71,8 @@ fn the_requests_of_a_rule_are_served_by_its_upstream() {
     proxy.hang_up();
     let line = proxy.wait_for_log("rule:exports");
     assert!(line.contains("the policy has no rule"), "{line}");
+    // The warning is logged before requests use the new policy.
+    proxy.wait_for_log("the policy was reloaded");
     assert_eq!(served("/docs/a?format=csv", &[]), "docs");
     assert_eq!(served("/", &["x-beta: 1"]), "beta");
 }
