@@ -13,7 +13,7 @@ use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use tokio::time::{MissedTickBehavior, interval};
 use tollgate::Limiter;
-use tollgate::model::{CasOutcome, Millis, SharedBlob, StoreError, Timestamp};
+use tollgate::model::{CasOutcome, Millis, SharedBlob, Store, StoreError, Timestamp};
 use tollgate::overrides::{
     ChangeResult, NEVER, OverrideChange, OverrideStorage, OverrideStore, OverrideStoreError,
     OverrideTable, Overrides, TableError, TableVersion,
@@ -59,17 +59,19 @@ const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 /// If the shard loses the document in a failover, by a flush or by eviction, the first node that
 /// detects the loss restores the document. With a memory store, the overrides belong to this
 /// process.
+///
+/// The limiter's store is a [`Backend`], or a wrapper `S` around one.
 #[derive(Debug)]
-pub struct OverrideSync {
-    shared: Arc<Shared>,
+pub struct OverrideSync<S = Backend> {
+    shared: Arc<Shared<S>>,
     watch: Option<AbortHandle>,
 }
 
-impl OverrideSync {
+impl<S: Store + AsRef<Backend> + Send + Sync + 'static> OverrideSync<S> {
     /// Starts the synchronization of the overrides of `limiter`. If other nodes share the limiter's
     /// store, starts a task that reads the overrides periodically, which needs a tokio runtime.
     #[must_use]
-    pub fn start(limiter: Arc<Limiter<Backend>>) -> Self {
+    pub fn start(limiter: Arc<Limiter<S>>) -> Self {
         let shared = Arc::new(Shared {
             limiter,
             failure: Mutex::default(),
@@ -94,7 +96,7 @@ impl OverrideSync {
     }
 }
 
-impl Drop for OverrideSync {
+impl<S> Drop for OverrideSync<S> {
     fn drop(&mut self) {
         if let Some(watch) = &self.watch {
             watch.abort();
@@ -102,7 +104,10 @@ impl Drop for OverrideSync {
     }
 }
 
-impl OverrideStore for OverrideSync {
+impl<S> OverrideStore for OverrideSync<S>
+where
+    S: Store + AsRef<Backend> + fmt::Debug + Send + Sync + 'static,
+{
     fn change(
         &self,
         now: Timestamp,
@@ -133,8 +138,8 @@ impl OverrideStore for OverrideSync {
 }
 
 #[derive(Debug)]
-struct Shared {
-    limiter: Arc<Limiter<Backend>>,
+struct Shared<S> {
+    limiter: Arc<Limiter<S>>,
     /// The error of the last attempt to read the overrides. `None` if the attempt succeeded.
     failure: Mutex<Option<ReadError>>,
     local: Mutex<LocalOverrides>,
@@ -178,7 +183,7 @@ impl From<ReadError> for StoreError {
     }
 }
 
-impl Shared {
+impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
     fn held(&self) -> &Arc<Overrides> {
         self.limiter.overrides()
     }
@@ -186,7 +191,7 @@ impl Shared {
     /// Returns the store of the document with the overrides, or `None` if only this process has the
     /// overrides.
     fn blob_store(&self) -> Option<BlobStore<'_>> {
-        BlobStore::of(self.limiter.store())
+        BlobStore::of(self.limiter.store().as_ref())
     }
 
     async fn watch(self: Arc<Self>) {

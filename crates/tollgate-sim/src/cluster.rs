@@ -1,6 +1,8 @@
 //! All servers and sentinels of a world, with their connections, their replication and their
 //! faults.
 
+mod slots;
+
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +17,10 @@ use tollgate_link::simulation::{ByteStream, Connecting, Network as NodeNetwork};
 use crate::network::{Network, Party, Stream};
 use crate::plan::{Kind, Plan, sentinel_name};
 use crate::sentinel::Sentinel;
-use crate::server::{Args, Malformed, Reply, Role, Server, Write, command, memcached};
+use crate::server::{
+    Args, Malformed, Membership, Reply, Role, Server, Session, SlotOwners, Write, command,
+    memcached,
+};
 use crate::trace::Trace;
 
 /// The time between two attempts to connect to a server that does not answer, as with TCP's SYN
@@ -69,6 +74,16 @@ impl Cluster {
             if index != primary {
                 let (before, after) = servers.split_at_mut(index);
                 after[0].follow(primary, &before[primary]);
+            }
+        }
+        if plan.kind == Kind::Cluster {
+            let primary = |server: &Server| match server.role {
+                Role::Primary => None,
+                Role::Replica(primary) => Some(primary),
+            };
+            let owners = SlotOwners::divided(servers.iter().map(primary).collect());
+            for (index, server) in servers.iter_mut().enumerate() {
+                server.member = Some(Membership::new(index, owners.clone()));
             }
         }
         let of_servers = servers.iter().map(|server| server.name.clone());
@@ -141,6 +156,7 @@ impl Cluster {
     async fn serve(self: Arc<Self>, server: usize, node: Party, mut stream: Stream) {
         let mut frozen = self.frozen[server].subscribe();
         let (mut bytes, mut replies, mut chunk) = (Vec::new(), Vec::new(), vec![0; CHUNK]);
+        let mut session = Session::default();
         loop {
             match stream.read(&mut chunk).await {
                 Ok(0) | Err(_) => return,
@@ -155,7 +171,7 @@ impl Cluster {
                 let Ok(next) = self.command(&bytes[executed..]) else { return };
                 let Some((args, length)) = next else { break };
                 executed += length;
-                let reply = self.execute(server, &args);
+                let reply = self.execute(server, &args, &mut session);
                 self.trace.record(|| {
                     let verb = args.first().map(|verb| String::from_utf8_lossy(verb));
                     let what = format!("node {node}: {} {reply}", verb.unwrap_or_default());
@@ -247,7 +263,7 @@ impl Cluster {
     }
 
     /// Executes a command at `server`, and replicates the writes of the command. Returns the reply.
-    fn execute(&self, server: usize, args: &[&[u8]]) -> Reply {
+    fn execute(&self, server: usize, args: &[&[u8]], session: &mut Session) -> Reply {
         let servers = &mut *self.servers.lock();
         if self.is_memcached {
             return Reply::Raw(servers[server].execute_memcached(args));
@@ -257,6 +273,12 @@ impl Cluster {
             && *load == b"LOAD"
         {
             return servers[server].load_script(script);
+        }
+        if servers[server].member.is_some() {
+            servers[server].catch_up();
+            if let Some(reply) = servers[server].redirect(args, session, &self.names) {
+                return reply;
+            }
         }
         let (reply, writes) = servers[server].execute(args, &self.names);
         self.write(servers, server, writes);
@@ -311,7 +333,11 @@ impl Cluster {
     /// Makes `server` a primary. Its data contains only the writes that have been replicated to it.
     pub(crate) fn promote(&self, server: usize) {
         let history = self.next_history();
-        self.servers.lock()[server].lead(history);
+        let servers = &mut *self.servers.lock();
+        if let Role::Replica(before) = servers[server].role {
+            slots::take_over(servers, before, server);
+        }
+        servers[server].lead(history);
     }
 
     /// Makes `server` a replica of `primary`, with a copy of the primary's data.
@@ -324,6 +350,7 @@ impl Cluster {
             );
             servers[server].follow(primary, &source);
             servers[primary] = source;
+            slots::follow(servers, server, primary);
         }
     }
 

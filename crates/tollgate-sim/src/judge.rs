@@ -288,7 +288,9 @@ struct Bounds {
 impl Bounds {
     fn of(plan: &Plan) -> Self {
         let (quota, nodes) = (plan.most_quota(), plan.nodes as u64);
-        let is_replayed = plan.kind == Kind::Failover && plan.nodes == 1;
+        let is_replayed = matches!(plan.kind, Kind::Failover | Kind::Cluster)
+            && plan.nodes == 1
+            && plan.restarts == 0;
         let losses = if is_replayed { 0 } else { plan.losses };
         let share = (quota / nodes).max(1) * nodes;
         Self {
@@ -331,7 +333,7 @@ fn early_by_leases(plan: &Plan) -> u64 {
 
 /// Returns `max_double_count` of a subject: the most units that transfers count twice. In a
 /// rebalance, each node transfers a subject in two phases. In a rollout, each node transfers a
-/// subject once for each percentage. During each transfer, each caller of the other nodes may have
+/// subject once for each percentage. During each transfer, each other caller, of any node, may have
 /// a charge in flight.
 fn counted_twice(plan: &Plan) -> u64 {
     let transfers = match plan.kind {
@@ -340,5 +342,5 @@ fn counted_twice(plan: &Plan) -> u64 {
         _ => 0,
     };
     let (nodes, callers) = (plan.nodes as u64, plan.callers as u64);
-    max_double_count(nodes * transfers * (nodes - 1) * callers, Cost::ONE)
+    max_double_count(nodes * transfers * (nodes * callers - 1), Cost::ONE)
 }

@@ -14,6 +14,7 @@
 //! | `sentinel` | the model of a sentinel |
 //! | `cluster` | all servers: connections, replication, faults |
 //! | `node` | one node with the shipped limiter and store |
+//! | `overrides` | the overrides of a node |
 //! | `clients` | the load |
 //! | `world` | the phases of a run |
 //! | [`judge`] | what every world must satisfy |
@@ -26,6 +27,7 @@ mod cluster;
 pub mod judge;
 mod network;
 mod node;
+mod overrides;
 pub mod plan;
 mod policy;
 mod sentinel;

@@ -20,7 +20,8 @@ use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};
-use crate::plan::{Plan, Version};
+use crate::overrides::NodeOverrides;
+use crate::plan::{Kind, Plan, Version};
 use crate::policy;
 
 /// The name of the policy file in messages.
@@ -161,6 +162,8 @@ struct Node {
 struct Running {
     limiter: Arc<Limiter<RecordedBackend>>,
     file: PolicyFile<RecordedBackend>,
+    /// The overrides, in worlds that change them.
+    overrides: Option<NodeOverrides<RecordedBackend>>,
 }
 
 /// The policy file of a version.
@@ -179,6 +182,8 @@ pub(crate) struct Fleet {
     cluster: Arc<Cluster>,
     policies: Vec<PolicyVersion>,
     nodes: Vec<Node>,
+    /// Whether nodes share overrides.
+    has_overrides: bool,
     /// Descriptions of reloads that nodes wrongly accepted or refused.
     wrong_reloads: Mutex<Vec<String>>,
     pub(crate) records: Arc<Records>,
@@ -200,7 +205,8 @@ impl Fleet {
         };
         let policies = plan.versions.iter().map(file).collect();
         let (wrong_reloads, records) = (Mutex::default(), Arc::new(Records::new()));
-        Self { cluster, policies, nodes, wrong_reloads, records }
+        let has_overrides = plan.kind == Kind::Overrides;
+        Self { cluster, policies, nodes, has_overrides, wrong_reloads, records }
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -235,7 +241,8 @@ impl Fleet {
             loaded.settings,
             Refunds::ByResponses,
         );
-        *place.running.lock() = Some(Running { limiter, file });
+        let overrides = self.has_overrides.then(|| NodeOverrides::start(Arc::clone(&limiter)));
+        *place.running.lock() = Some(Running { limiter, file, overrides });
     }
 
     /// Sets the version of the policy that a node uses from its next start on.
@@ -321,6 +328,36 @@ impl Fleet {
             stores.into_iter().map(|(_, store)| of_store(store)).sum()
         };
         limiters.map(of_node).sum()
+    }
+
+    /// Makes a node begin a change of the override of the second limit.
+    pub(crate) fn begin_override(&self, node: usize, quota: Option<u64>, lasts: Option<u64>) {
+        if let Some(Running { overrides: Some(overrides), .. }) = &*self.nodes[node].running.lock()
+        {
+            overrides.begin(quota, lasts);
+        }
+    }
+
+    /// Makes a node change the override of the second limit, and waits for the result.
+    pub(crate) async fn override_quota(
+        &self,
+        node: usize,
+        quota: Option<u64>,
+    ) -> Result<(), String> {
+        let change = match &*self.nodes[node].running.lock() {
+            Some(Running { overrides: Some(overrides), .. }) => overrides.change(quota, None),
+            _ => return Err("the node does not run".to_owned()),
+        };
+        change.await
+    }
+
+    /// Returns the quota of the override of the second limit at each node, if it has one.
+    pub(crate) fn overridden_quotas(&self) -> Vec<Option<u64>> {
+        let of_node = |node: &Node| match &*node.running.lock() {
+            Some(Running { overrides: Some(overrides), .. }) => overrides.quota(),
+            _ => None,
+        };
+        self.nodes.iter().map(of_node).collect()
     }
 
     /// Returns the time that a node uses for its decisions. Returns `None` if the node is not

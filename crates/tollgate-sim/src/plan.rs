@@ -3,8 +3,10 @@
 
 mod action;
 mod changes;
+mod cluster;
 mod kind;
 mod memory;
+mod overrides;
 mod sentinels;
 mod smaller;
 mod version;
@@ -30,8 +32,11 @@ const MEMCACHED_DEADLINE: u64 = 50;
 /// The first seed for which [`Kind::SECOND`] contains the possible kinds of worlds.
 pub const FIRST_OF_SECOND: u64 = 4_096;
 
+/// The first seed for which [`Kind::THIRD`] contains the possible kinds of worlds.
+pub const FIRST_OF_THIRD: u64 = 16_384;
+
 /// The first seed for which [`Kind::ALL`] contains the possible kinds of worlds.
-pub const FIRST_OF_ALL: u64 = 16_384;
+pub const FIRST_OF_ALL: u64 = 1 << 20;
 
 /// The position of a server: its shard, and its number in the shard.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +108,8 @@ pub struct Plan {
     pub versions: Vec<Version>,
     /// The index of the policy version that all nodes use at the end.
     pub last_version: usize,
+    /// The quota of the override at the end, if there is one.
+    pub last_override: Option<u64>,
     /// The faults and changes, in order. Each has its time in ms since the beginning of the faults.
     pub actions: Vec<(u64, Action)>,
     /// The duration of all faults together, in ms. 0 if there are no faults.
@@ -120,7 +127,8 @@ impl Plan {
         let mut random = Random::new(seed ^ 0x7469_636b);
         let kinds = match seed {
             ..FIRST_OF_SECOND => Kind::FIRST,
-            FIRST_OF_SECOND..FIRST_OF_ALL => Kind::SECOND,
+            FIRST_OF_SECOND..FIRST_OF_THIRD => Kind::SECOND,
+            FIRST_OF_THIRD..FIRST_OF_ALL => Kind::THIRD,
             FIRST_OF_ALL.. => &Kind::ALL[..],
         };
         let kind = kinds[(seed % kinds.len() as u64) as usize];
@@ -144,6 +152,8 @@ impl Plan {
             Kind::Memcached => plan.draw_memcached(&mut random),
             Kind::Evictions => plan.draw_evictions(&mut random),
             Kind::Busy => plan.draw_busy(&mut random),
+            Kind::Cluster => plan.draw_cluster(&mut random),
+            Kind::Overrides => plan.draw_overrides(&mut random),
         }
         // A world of the kind `Distant` has so many callers that one subject would receive nearly
         // all requests.
@@ -158,9 +168,10 @@ impl Plan {
     }
 
     fn sized(seed: u64, kind: Kind, random: &mut Random) -> Self {
-        let needs_replica = matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels);
+        let needs_replica =
+            matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels | Kind::Cluster);
         let shards = match kind {
-            Kind::Rebalance => random.one_of(&[2, 3]),
+            Kind::Rebalance | Kind::Cluster => random.one_of(&[2, 3]),
             Kind::Rollout => 2,
             _ => random.one_of(&[1, 1, 2]),
         };
@@ -209,6 +220,7 @@ impl Plan {
             quotas: quotas(random),
             versions: Vec::new(),
             last_version: 0,
+            last_override: None,
             actions: Vec::new(),
             faults_last: 0,
             losses: 0,

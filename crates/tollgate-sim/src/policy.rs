@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{Defect, Kind, Plan, Version, sentinel_name, shard_name};
+use crate::plan::{Defect, Kind, Plan, ServerAddress, Version, sentinel_name, shard_name};
 
 /// Returns the text of the policy file for a version of the policy.
 pub(crate) fn text(plan: &Plan, version: &Version) -> String {
@@ -64,6 +64,11 @@ fn memcached(plan: &Plan, shards: &[usize]) -> String {
 }
 
 fn shard_list(plan: &Plan, shards: &[usize]) -> String {
+    if plan.kind == Kind::Cluster {
+        let url = |place: ServerAddress| format!("\"redis://{}:6379\"", place.name());
+        let nodes: Vec<_> = plan.servers().map(url).collect();
+        return format!("a: {{ nodes: [{}] }}", nodes.join(", "));
+    }
     let mut list = String::new();
     for shard in shards {
         let urls: Vec<_> = plan

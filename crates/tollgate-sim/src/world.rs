@@ -6,13 +6,14 @@ use std::time::Duration;
 use tokio::runtime::Builder;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tollgate_backend::OVERRIDES_PERIOD;
 use tollgate_conformance::Random;
 
 use crate::clients::{Client, Load};
 use crate::cluster::Cluster;
 use crate::judge::{Figures, Judge, Lost};
 use crate::node::{Fleet, Phase};
-use crate::plan::{Action, Plan};
+use crate::plan::{Action, Kind, Plan};
 use crate::trace::{Event, Trace};
 
 /// The time that a world gets at its start. In this time, every node has queried every server.
@@ -29,6 +30,9 @@ const CALM: Duration = Duration::from_millis(2_500);
 /// The virtual time that a run may take in addition to its phase with faults. Only a run with a
 /// decision that never ends takes longer.
 const PATIENCE: Duration = Duration::from_secs(600);
+
+/// The time that a node may need in addition to [`OVERRIDES_PERIOD`] to read a changed override.
+const OVERRIDES_MARGIN: Duration = Duration::from_millis(100);
 
 /// The result of running a world.
 #[derive(Clone, Debug)]
@@ -122,6 +126,9 @@ impl<'p> World<'p> {
             self.heal();
             self.load(Phase::Recovering, RECOVERED_AFTER).await;
             self.drain().await;
+            if self.plan.kind == Kind::Overrides {
+                self.settle_overrides().await;
+            }
             self.load(Phase::After, CALM).await;
         }
     }
@@ -191,7 +198,30 @@ impl<'p> World<'p> {
                 act(cluster, &self.fleet, Action::BlockReplies { node, server, on: false });
             }
         }
+        if plan.kind == Kind::Cluster {
+            let servers = 0..plan.shards * plan.servers_per_shard;
+            servers.clone().for_each(|server| act(cluster, &self.fleet, Action::EndMove(server)));
+            servers.for_each(|server| act(cluster, &self.fleet, Action::Gossip(server)));
+        }
         (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
+    }
+
+    /// Checks that all nodes have the same overrides, and makes the last change of the overrides.
+    async fn settle_overrides(&self) {
+        let quota = self.plan.last_override;
+        let before = self.fleet.overridden_quotas();
+        if before.iter().any(|other| *other != before[0]) {
+            self.judge.broken(format_args!("the nodes have different overrides: {before:?}"));
+        }
+        if let Err(error) = self.fleet.override_quota(0, quota).await {
+            self.judge.broken(format_args!("an override could not be changed: {error}"));
+        }
+        sleep(OVERRIDES_PERIOD + OVERRIDES_MARGIN).await;
+        let after = self.fleet.overridden_quotas();
+        if after.iter().any(|other| *other != quota) {
+            self.judge
+                .broken(format_args!("the nodes have the overrides {after:?}, not {quota:?}"));
+        }
     }
 
     /// Sends requests for each subject of the faults until the subject's limit is used up.
@@ -213,7 +243,8 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
             | Action::StartNode(node)
             | Action::StepNode { node, .. }
             | Action::Reload { node, .. }
-            | Action::Adopt { node, .. } => format!("node {node}"),
+            | Action::Adopt { node, .. }
+            | Action::Override { node, .. } => format!("node {node}"),
             _ => "world".to_owned(),
         };
         (who, format!("{action:?}"))
@@ -253,5 +284,11 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         }
         Action::Name { sentinel, primary } => cluster.name(sentinel, primary),
         Action::Doubt { sentinel, shard, on } => cluster.doubt(sentinel, shard, on),
+        Action::Gossip(server) => cluster.gossip(server),
+        Action::ClusterDown { server, on } => cluster.set_down(server, on),
+        Action::BeginMove { from, to, upper } => cluster.begin_move(from, to, upper),
+        Action::MoveKeys(from) => cluster.move_keys(from),
+        Action::EndMove(from) => cluster.end_move(from),
+        Action::Override { node, quota, lasts } => fleet.begin_override(node, quota, lasts),
     }
 }

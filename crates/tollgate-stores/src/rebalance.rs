@@ -66,10 +66,11 @@ pub enum Phase {
 /// - Latency: in dual write, a charge of a moving subject costs two round trips. In both phases, a
 ///   refund costs one call to each owner, in parallel. In cutover, a reset costs two round trips.
 /// - Each node transfers a subject's cells once in each phase, and whenever only one owner opened a
-///   window. If another node's charge is in flight during the transfer, the new owner may count the
-///   charge twice. If another node's refund or reset is in flight during the transfer, the new
-///   owner may restore the usage from before the refund or reset. See [`max_double_count`]. The
-///   owners may then refuse a charge that fits, but never admit a charge beyond a limit.
+///   window. If another call's charge is in flight during the transfer, through this node or another
+///   one, the new owner may count the charge twice. If another call's refund or reset is in flight
+///   during the transfer, the new owner may restore the usage from before the refund or reset. See
+///   [`max_double_count`]. The owners may then refuse a charge that fits, but never admit a charge
+///   beyond a limit.
 /// - If a refund reached only one owner, the refunded units may still count as used until the
 ///   window or permit of the charge ends. This happens if the other owner did not answer or could
 ///   not be called earlier ([`diverged`](Self::diverged) counts these refunds), or if a node that
@@ -118,8 +119,9 @@ pub fn max_over_admission(limit: &Limit, rate: u64, outage: Duration) -> u64 {
 /// Returns the maximum units of one subject that count as used although they are free, because a
 /// rebalance counted charges twice at the new owner or restored refunded charges.
 ///
-/// `under_way` is the sum of two numbers: the charges and refunds that are in flight at other nodes
-/// while this node transfers the subject, and the refunds that reached only one owner. `cost` is
+/// `under_way` is the sum of two numbers: the charges and refunds of other calls, through any node,
+/// that are in flight while a node transfers the subject, and the refunds that reached only one
+/// owner. `cost` is
 /// the cost of each of these charges and refunds. The units are free again when the window or
 /// permit ends.
 #[must_use]

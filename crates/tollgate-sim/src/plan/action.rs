@@ -134,6 +134,41 @@ pub enum Action {
         /// Whether the primary may be down.
         on: bool,
     },
+    /// A server of a Redis Cluster receives the newest owners of the slots. The value is the index
+    /// of the server.
+    Gossip(usize),
+    /// A server of a Redis Cluster begins or stops to refuse commands, because a part of the
+    /// cluster is down.
+    ClusterDown {
+        /// The index of the server.
+        server: usize,
+        /// Whether the server refuses commands.
+        on: bool,
+    },
+    /// Half of the slots of a primary begin to move to another primary.
+    BeginMove {
+        /// The index of the primary that owns the slots.
+        from: usize,
+        /// The index of the primary that receives the slots.
+        to: usize,
+        /// Whether the upper half of the slots moves, and not the lower half.
+        upper: bool,
+    },
+    /// Half of the remaining keys of moving slots are moved. The value is the index of the primary
+    /// that owns the slots.
+    MoveKeys(usize),
+    /// The last keys of moving slots are moved, and the slots get their new owner. The value is the
+    /// index of the primary that owned the slots.
+    EndMove(usize),
+    /// A node changes the override of the second limit.
+    Override {
+        /// The node.
+        node: usize,
+        /// The quota of the override, or `None` to remove the override.
+        quota: Option<u64>,
+        /// How long the override is in force, in ms, or `None` for an override without an end.
+        lasts: Option<u64>,
+    },
 }
 
 impl Action {
@@ -147,7 +182,8 @@ impl Action {
             | Self::StartNode(node)
             | Self::Reload { node, .. }
             | Self::Adopt { node, .. }
-            | Self::StepNode { node, .. } => Some(node),
+            | Self::StepNode { node, .. }
+            | Self::Override { node, .. } => Some(node),
             Self::Slow { .. }
             | Self::Disconnect(_)
             | Self::Freeze(_)
@@ -164,7 +200,12 @@ impl Action {
             | Self::Detach { .. }
             | Self::StepServer { .. }
             | Self::Name { .. }
-            | Self::Doubt { .. } => None,
+            | Self::Doubt { .. }
+            | Self::Gossip(_)
+            | Self::ClusterDown { .. }
+            | Self::BeginMove { .. }
+            | Self::MoveKeys(_)
+            | Self::EndMove(_) => None,
         }
     }
 }

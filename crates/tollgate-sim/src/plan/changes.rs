@@ -9,10 +9,14 @@ use super::{Action, Defect, Plan, Version};
 /// node can end a rebalance only after the longest window.
 const MOVE_WINDOW: u64 = 15;
 
-/// The longest time, in ms, that a node needs for a rebalance after the last node has started with
-/// the new shard map. It is the sum of the lifetime of heartbeats and three observations, the
-/// longest window with its tolerated clock difference, and once more the lifetime with one
-/// observation.
+/// The longest time, in ms, from the start of the last node with the new shard map until every node
+/// has ended the rebalance. It is the sum of three times:
+/// - 20.5 s until a node uses only the new shards. The last heartbeat with the old shard map expires
+///   after 10 s. Three observations after that, one every 3.3 s, must find no such heartbeat.
+/// - the window and 1 s of tolerated clock difference. For this time, counters in the old shards
+///   affect decisions.
+/// - 14 s, because other nodes may still use the old shards for 10 s, the lifetime of a heartbeat,
+///   and the observation that ends the rebalance follows within 3.3 s.
 const MOVE_TIME: u64 = 20_500 + MOVE_WINDOW * 1_000 + 1_000 + 14_000;
 
 /// The time in ms for which callers send requests of one subject in a world with a rebalance. It is

@@ -41,6 +41,10 @@ pub enum Kind {
     Evictions,
     /// Servers are busy with a script and answer every command with an error.
     Busy,
+    /// The servers are a Redis Cluster, in which a replica is promoted or slots move.
+    Cluster,
+    /// Operators change an override while servers fail.
+    Overrides,
 }
 
 impl Kind {
@@ -49,13 +53,18 @@ impl Kind {
     pub const FIRST: &[Self] = Self::ALL.split_at(8).0;
 
     /// The kinds of worlds for seeds from [`FIRST_OF_SECOND`](super::FIRST_OF_SECOND) up to, but
-    /// not including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The remainder of the seed divided by
-    /// the number of kinds selects the kind.
+    /// not including, [`FIRST_OF_THIRD`](super::FIRST_OF_THIRD). The remainder of the seed divided
+    /// by the number of kinds selects the kind.
     pub const SECOND: &[Self] = Self::ALL.split_at(12).0;
+
+    /// The kinds of worlds for seeds from [`FIRST_OF_THIRD`](super::FIRST_OF_THIRD) up to, but not
+    /// including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The remainder of the seed divided by the
+    /// number of kinds selects the kind.
+    pub const THIRD: &[Self] = Self::ALL.split_at(16).0;
 
     /// All kinds of worlds. For seeds from [`FIRST_OF_ALL`](super::FIRST_OF_ALL) on, the remainder
     /// of the seed divided by the number of kinds selects the kind.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 18] = [
         Self::Healthy,
         Self::Distant,
         Self::WrongClocks,
@@ -72,6 +81,8 @@ impl Kind {
         Self::Memcached,
         Self::Evictions,
         Self::Busy,
+        Self::Cluster,
+        Self::Overrides,
     ];
 }
 
@@ -94,6 +105,8 @@ impl fmt::Display for Kind {
             Self::Memcached => "memcached",
             Self::Evictions => "evictions",
             Self::Busy => "busy servers",
+            Self::Cluster => "cluster",
+            Self::Overrides => "overrides",
         })
     }
 }

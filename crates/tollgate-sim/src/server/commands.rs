@@ -176,12 +176,40 @@ impl Server {
         if !self.scripts.contains(hash) {
             return reads(Reply::error("NOSCRIPT No matching script."));
         }
-        let (reply, writes) = self.call_step(arguments, only_reads);
+        let (reply, writes) = match arguments {
+            // The script that replaces a document has four arguments, and the step has one.
+            [_, b"2", version, document, before, after, bytes, lives] => {
+                self.replace([*version, *document], before, [*after, *bytes], lives)
+            }
+            _ => self.call_step(arguments, only_reads),
+        };
         match self.refused() {
             // If the server refuses writes, a script fails at its first write.
             Some(error) if !writes.is_empty() => reads(error),
             _ => (reply, writes),
         }
+    }
+
+    /// Executes the script that replaces a shared document. Replaces the values of the two keys
+    /// `names`, the version and the content, if the version is `before`. Both keys expire after
+    /// `lives` ms.
+    fn replace(
+        &self,
+        names: [&[u8]; 2],
+        before: &[u8],
+        values: [&[u8]; 2],
+        lives: &[u8],
+    ) -> (Reply, Vec<Write>) {
+        let known = self.entry(names[0]).map(|entry| &*entry.value).unwrap_or_default();
+        if known != before {
+            return reads(Reply::Number(0));
+        }
+        let expires_at = text(lives).parse().ok().map(|lives: u64| self.now().as_millis() + lives);
+        let write = |(name, value): (&[u8], &[u8])| {
+            let entry = Some(Entry { value: value.to_vec(), expires_at });
+            Write::Key { name: name.to_vec(), entry }
+        };
+        (Reply::Number(1), names.into_iter().zip(values).map(write).collect())
     }
 
     /// Executes a call of the step. The arguments are the name of the function or the hash of the

@@ -4,6 +4,7 @@ mod commands;
 mod keys;
 pub(crate) mod memcached;
 mod resp;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::time::Instant;
 use tollgate_core::Timestamp;
 
 pub(crate) use resp::{Args, Malformed, Reply, command};
+pub(crate) use slots::{Membership, Session, SlotOwners};
 
 use crate::clock::shown;
 
@@ -73,6 +75,8 @@ pub(crate) struct Server {
     stream: VecDeque<(Instant, Write)>,
     /// Whether the replica receives no writes of its primary.
     pub(crate) is_detached: bool,
+    /// The state of the server as a member of a Redis Cluster, if it is one.
+    pub(crate) member: Option<Membership>,
 }
 
 /// The number of bytes that one write adds to the replication stream.
@@ -100,6 +104,7 @@ impl Server {
             offset: 0,
             stream: VecDeque::new(),
             is_detached: false,
+            member: None,
         }
     }
 
@@ -198,7 +203,7 @@ impl Server {
     }
 
     /// Returns the entry of the key `name`, unless it is missing or expired.
-    fn entry(&self, name: &[u8]) -> Option<&Entry> {
+    pub(crate) fn entry(&self, name: &[u8]) -> Option<&Entry> {
         let is_live = |end| self.now().as_millis() < end;
         self.keys.get(name).filter(|entry| entry.expires_at.is_none_or(is_live))
     }

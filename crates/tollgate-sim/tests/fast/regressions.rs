@@ -66,6 +66,13 @@ fn a_lease_without_an_answer_is_reported_as_lost() {
     assert_sound(Kind::Leases, &[4_881, 4_905, 5_013]);
 }
 
+/// The defect: the bound on units that a rebalance counts twice did not include charges in flight
+/// through the node that transfers the subject.
+#[test]
+fn a_charge_of_the_same_node_during_a_transfer_is_within_the_bound() {
+    assert_sound(Kind::Rebalance, &[1_048_580]);
+}
+
 const CLOCKS: [u64; 2] = [2, 10];
 const PRIMARIES: [u64; 3] = [13, 21, 45];
 const DISTANT: [u64; 2] = [1, 9];

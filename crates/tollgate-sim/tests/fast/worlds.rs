@@ -1,6 +1,6 @@
 //! Runs the first worlds of every kind.
 
-use tollgate_sim::plan::{Action, FIRST_OF_ALL};
+use tollgate_sim::plan::{Action, FIRST_OF_ALL, FIRST_OF_THIRD};
 use tollgate_sim::{Kind, Plan, run, shrink};
 
 /// Runs the worlds of `seeds`. Returns the violations of each world that failed.
@@ -23,8 +23,16 @@ fn the_first_worlds_satisfy_everything() {
 
 #[test]
 fn the_first_worlds_with_changes_satisfy_everything() {
-    let worlds = 4 * Kind::ALL.len() as u64;
+    let worlds = 4 * Kind::THIRD.len() as u64;
     let is_new = |seed: &u64| !Kind::FIRST.contains(&Plan::of(*seed).kind);
+    let failed = failures((FIRST_OF_THIRD..FIRST_OF_THIRD + worlds).filter(is_new));
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn the_first_worlds_with_clusters_and_overrides_satisfy_everything() {
+    let worlds = 8 * Kind::ALL.len() as u64;
+    let is_new = |seed: &u64| !Kind::THIRD.contains(&Plan::of(*seed).kind);
     let failed = failures((FIRST_OF_ALL..FIRST_OF_ALL + worlds).filter(is_new));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
@@ -62,7 +70,8 @@ fn a_loss_that_no_bound_allows_is_found_and_shrinks_to_its_cause() {
 
 /// Returns the first worlds of a kind.
 fn worlds_of(kind: Kind, count: usize) -> impl Iterator<Item = Plan> {
-    (FIRST_OF_ALL..).map(Plan::of).filter(move |plan| plan.kind == kind).take(count)
+    let from = if Kind::THIRD.contains(&kind) { FIRST_OF_THIRD } else { FIRST_OF_ALL };
+    (from..).map(Plan::of).filter(move |plan| plan.kind == kind).take(count)
 }
 
 /// Without the previous shard map, subjects that move start with new windows. The judge must detect
@@ -83,6 +92,36 @@ fn nodes_with_different_percentages_are_found() {
     let mut worlds = worlds_of(Kind::Rollout, 20).filter(|plan| plan.nodes > 1).map(|mut plan| {
         plan.losses = 0;
         plan.actions.retain(|(_, action)| !matches!(action, Action::Reload { node: 0, .. }));
+        plan
+    });
+    assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
+}
+
+/// The worlds with a cluster contain every reply by which a server refers a node to another server
+/// or to a later time.
+#[test]
+fn servers_of_a_cluster_redirect_nodes_in_every_way() {
+    let mut missing = vec!["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN"];
+    for plan in worlds_of(Kind::Cluster, 60) {
+        let events = run(&plan, true).events;
+        missing.retain(|reply| !events.iter().any(|event| event.what.contains(reply)));
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("no server replied with {missing:?}");
+}
+
+/// If an override has a larger quota than every version of the plan, the store admits too many
+/// units. The judge must detect this.
+#[test]
+fn an_override_beyond_the_quotas_of_the_plan_is_found() {
+    let mut worlds = worlds_of(Kind::Overrides, 20).map(|mut plan| {
+        for (_, action) in &mut plan.actions {
+            if let Action::Override { quota: Some(quota), .. } = action {
+                *quota *= 4;
+            }
+        }
         plan
     });
     assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
