@@ -79,9 +79,10 @@ pub(super) const OUTAGE: &[&[&str]] = &[
 pub(super) const FAILOVER: &[&[&str]] = &[
     &[
         "a replica becomes the primary",
-        "0 through one node. With several nodes, the smaller of two numbers: the units that other nodes admitted after this \
-         node's last call on the limit, and the units that they admitted before they had \
-         [replayed their charges](redis.md#after-a-failover). Both include the units that this node admitted alone during the outage",
+        "0 through one node. With several nodes, the smaller of two numbers: the units that the other nodes admitted before \
+         the failover and after one node last read the state, and the units charged at the new primary before those other \
+         nodes had [replayed their charges](redis.md#after-a-failover). The second number includes units that nodes admitted \
+         alone during the outage",
         "Each node replays the charges that it has a record of",
         "`FailoverReplay::max_lost_units`",
     ],
