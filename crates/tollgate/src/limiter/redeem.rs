@@ -30,11 +30,11 @@ pub enum Outcome {
     /// The call refunded the charges of the receipt, except for units that had been refunded
     /// before.
     Refunded,
-    /// The receipt is valid, but the call refunded nothing: the charges were refunded before, their
-    /// windows are over, or the receipt has no charge that this call refunds.
+    /// The receipt has not expired, but the call refunded nothing: each charge that the call would
+    /// refund was refunded before or is of a window that is over, or there is no such charge.
     Unchanged,
-    /// The receipt has expired, because every window that it charged is over. The call refunded
-    /// nothing.
+    /// The receipt has expired: no charge of it can be refunded any more. The call refunded nothing
+    /// and did not call the store.
     Expired,
 }
 

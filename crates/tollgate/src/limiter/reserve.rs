@@ -18,10 +18,10 @@ pub enum HoldOutcome {
     /// The reservation was open, and this call settled or extended it. A settlement returns this if
     /// at least one limit still held the reservation, and an extension only if every limit did.
     Done,
-    /// The reservation was no longer open, because it was settled or released before, or has
-    /// expired.
+    /// The receipt has not expired, but the reservation was no longer open: it was settled or
+    /// released before, or a limit ended it before the receipt expired.
     Unchanged,
-    /// The receipt itself has expired, so the limiter did not call the store.
+    /// The receipt has expired, so the limiter did not call the store.
     Expired,
 }
 
