@@ -2,10 +2,14 @@
 
 use proptest::prelude::*;
 use tollgate_core::decide::{Plain, charge_plain, expires_at};
-use tollgate_core::{Admission, Algorithm, ChargeId, Cost, Operation, Timestamp, decide};
+use tollgate_core::{
+    Admission, Algorithm, Cell, ChargeId, Cost, Operation, StoredState, Timestamp, charge_bytes,
+    decide,
+};
 
 use crate::laws::world::{
-    Act, START, World, acts, any_algorithm, config, fixed_window, sliding_log, token_bucket,
+    Act, START, World, acts, any_algorithm, config, fixed_window, sliding_log, sliding_window,
+    token_bucket,
 };
 
 proptest! {
@@ -138,6 +142,53 @@ proptest! {
         }
     }
 
+    /// A cell expires when all of its units are free. A list of blocks or entries can end with an
+    /// empty one after a refund, and then expires later.
+    #[test]
+    fn a_cell_expires_when_its_units_are_free(
+        algorithm in any_algorithm(), acts in acts(), later in 0..200_u64,
+    ) {
+        let mut world = World::new(algorithm);
+        let is_list = matches!(algorithm, Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_));
+        let takes = acts.iter().filter(|act| !is_list || matches!(act, Act::Take { .. }));
+        takes.for_each(|act| { world.act(act); });
+        let reading = world.peek_at(world.now + later);
+        if reading.used > 0 {
+            let cell = world.cell.as_ref().unwrap();
+            prop_assert_eq!(expires_at(cell, &world.limit), reading.full_reset_at);
+        }
+    }
+
+    /// A charge is made on the bytes of a sliding window exactly if it changes only the newest
+    /// block, and if a second charge of the same cost would fit.
+    #[test]
+    fn charges_of_the_newest_block_are_made_on_bytes(
+        algorithm in sliding_window(), acts in acts(), cost in 0..6_u64, late in -300_i64..300,
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let Some(cell) = world.cell.clone() else { return Ok(()) };
+        let late = if late < -200 { late * 25 } else { late };
+        let now = Timestamp::from_millis(world.now.saturating_add_signed(late));
+        let (cost, mut bytes) = (Cost::new(cost).unwrap(), cell.to_bytes());
+        let on_bytes = charge_bytes(&mut bytes, &world.limit, cost, now);
+        let operation = Operation::Charge { cost, id: ChargeId(1) };
+        let (reading, next) = decide(Some(cell.clone()), &world.limit, operation, now);
+        let numbers = |cell: Option<&Cell>| match cell {
+            Some(Cell::SlidingWindow(state)) => state.blocks.iter().map(|one| one.number).collect(),
+            _ => Vec::new(),
+        };
+        let is_of_newest = cost != Cost::PEEK
+            && reading.found == StoredState::Present
+            && reading.admission == Admission::Now
+            && numbers(next.as_ref()) == numbers(Some(&cell));
+        let expected = is_of_newest && reading.fits_again == Admission::Now;
+        prop_assert_eq!(on_bytes, expected.then_some(reading));
+        if expected {
+            prop_assert_eq!(Some(bytes), next.as_ref().map(Cell::to_bytes));
+        }
+    }
+
     /// If a sliding log counts refusals, the number of its entries stays bounded, and the entries
     /// stay sorted by time.
     #[test]
@@ -146,7 +197,7 @@ proptest! {
         let mut world = World::new(algorithm).counting_refusals();
         for act in &acts {
             world.act(act);
-            if let Some(tollgate_core::Cell::SlidingLog(state)) = &world.cell {
+            if let Some(Cell::SlidingLog(state)) = &world.cell {
                 prop_assert!(state.entries.len() as u64 <= limit.quota() + 1);
                 prop_assert!(state.entries.is_sorted_by(|one, next| one.at < next.at));
             }

@@ -1,10 +1,12 @@
 //! Joins of two states of one limit and subject.
 
 use proptest::prelude::*;
+use tollgate_core::algo::SlidingLog;
+use tollgate_core::algo::sliding_log::{Entry, MAX_QUOTA, State};
 use tollgate_core::decide::join;
-use tollgate_core::{Cell, Limit, Reading, Timestamp, assess};
+use tollgate_core::{Algorithm, Cell, Limit, Millis, Reading, Timestamp, assess};
 
-use crate::laws::world::{World, acts, any_algorithm, config};
+use crate::laws::world::{START, World, acts, any_algorithm, config};
 
 proptest! {
     #![proptest_config(config(1_500))]
@@ -47,6 +49,22 @@ proptest! {
         let most = reading_at(&left.cell, limit, now).used.max(reading_at(&right.cell, limit, now).used);
         prop_assert!(reading.used >= most, "{reading:?} of {left:?} and {right:?}");
     }
+}
+
+/// A log has at most as many entries as the largest quota. The newest entries are kept.
+#[test]
+fn joined_logs_have_no_more_entries_than_fill_every_quota() {
+    let at = |index| Timestamp::from_millis(START + index);
+    let log = |first: u64| {
+        let entry = |index: u64| Entry { at: at(first + 2 * index), used: 1 };
+        Cell::SlidingLog(State { entries: (0..6_000).map(entry).collect() })
+    };
+    let algorithm = SlidingLog::new(MAX_QUOTA, Millis::from_secs(3_600)).unwrap();
+    let limit = Limit::new("law", Algorithm::SlidingLog(algorithm)).unwrap();
+    let joined = join(Some(log(0)), log(1), &limit, at(12_000));
+    let Some(Cell::SlidingLog(joined)) = joined else { panic!("{joined:?}") };
+    let times = joined.entries.iter().map(|entry| entry.at);
+    assert!(times.eq((12_000 - MAX_QUOTA..12_000).map(at)));
 }
 
 /// Generates the costs of several charges that are made at one time.

@@ -4,11 +4,14 @@
 mod bounds;
 mod cells;
 mod changes;
+mod conditions;
 mod joins;
 mod looks;
+mod operations;
 mod refunds;
 mod reservations;
 mod subjects;
+mod texts;
 mod trials;
 mod waits;
 mod world;

@@ -5,7 +5,9 @@ use proptest::prelude::*;
 use tollgate_core::Algorithm;
 use tollgate_core::decide::refundable_until;
 
-use crate::laws::world::{Act, World, acts, any_algorithm, config};
+use crate::laws::world::{
+    Act, World, acts, any_algorithm, config, fixed_window, sliding_log, sliding_window, two_bucket,
+};
 
 proptest! {
     #![proptest_config(config(600))]
@@ -57,5 +59,24 @@ proptest! {
             prop_assert_eq!(refunded, cost);
         }
         prop_assert_eq!(world.peek().used, without.peek().used);
+    }
+
+    /// Until its window is over, a refund returns the whole charge.
+    #[test]
+    fn a_charge_is_refunded_until_its_window_is_over(
+        algorithm in prop_oneof![fixed_window(), sliding_window(), two_bucket(), sliding_log()],
+        acts in acts(), cost in 1..6_u64,
+    ) {
+        let mut world = World::new(algorithm);
+        acts.iter().for_each(|act| { world.act(act); });
+        let charged = world.admitted.len();
+        world.take(cost);
+        let Some(charge) = world.admitted.get(charged) else { return Ok(()) };
+        let until = refundable_until(&world.limit, charge.position).as_millis();
+        for (now, refunded) in [(until - 1, cost), (until, 0)] {
+            let mut world = world.clone();
+            world.now = now;
+            prop_assert_eq!(world.refund(0).unwrap().refunded, refunded);
+        }
     }
 }

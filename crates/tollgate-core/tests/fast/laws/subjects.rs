@@ -1,5 +1,7 @@
 //! Two different subjects never have the same encoding, whatever bytes they contain.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use proptest::prelude::*;
 use tollgate_core::key::{MAX_INLINE_VALUE, Stored};
 use tollgate_core::{KeyedHash, Subject, Value};
@@ -7,7 +9,7 @@ use tollgate_core::{KeyedHash, Subject, Value};
 use crate::laws::world::config;
 
 /// A hash for tests, which differs for the few bytes that these tests generate.
-struct Sum;
+pub(crate) struct Sum;
 
 impl KeyedHash for Sum {
     fn hash(&self, bytes: &[u8]) -> [u8; 16] {
@@ -19,7 +21,7 @@ impl KeyedHash for Sum {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum Owned {
+pub(crate) enum Owned {
     Absent,
     Clear(Vec<u8>),
     Secret(Vec<u8>),
@@ -35,9 +37,9 @@ impl Owned {
     }
 }
 
-type Pairs = Vec<(String, Owned)>;
+pub(crate) type Pairs = Vec<(String, Owned)>;
 
-fn subject(pairs: &Pairs) -> Subject {
+pub(crate) fn subject(pairs: &Pairs) -> Subject {
     Subject::new(pairs.iter().map(|(name, value)| (&**name, value.value())), &Sum)
 }
 
@@ -48,7 +50,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![4 => prop::collection::vec(byte, 0..4), 1 => prop::collection::vec(any::<u8>(), 0..300)]
 }
 
-fn pairs() -> impl Strategy<Value = Pairs> {
+pub(crate) fn pairs() -> impl Strategy<Value = Pairs> {
     let value = prop_oneof![
         Just(Owned::Absent),
         bytes().prop_map(Owned::Clear),
@@ -86,6 +88,24 @@ proptest! {
         }
     }
 
+    #[test]
+    fn a_subject_is_its_encoding(one in pairs(), other in pairs()) {
+        let (one, other) = (subject(&one), subject(&other));
+        let hash = |subject: &Subject| {
+            let mut hasher = DefaultHasher::new();
+            subject.hash(&mut hasher);
+            hasher.finish()
+        };
+        prop_assert_eq!(one.cmp(&other), one.as_bytes().cmp(other.as_bytes()));
+        prop_assert_eq!(one.partial_cmp(&other), Some(one.cmp(&other)));
+        prop_assert_eq!(hash(&one) == hash(&other), one == other);
+        prop_assert!(Subject::from_bytes(one.as_bytes()).is_some_and(|read| read == one));
+        let mut copy = one.clone();
+        copy.clone_from(&other);
+        prop_assert_eq!(&copy, &other);
+        prop_assert_eq!(format!("{one:?}"), format!("Subject({one})"));
+    }
+
     /// Moving a byte from one value to the next gives another subject, because the boundaries
     /// between values are encoded.
     #[test]
@@ -119,4 +139,22 @@ fn a_clear_value_is_never_taken_for_a_hash() {
     assert_ne!(of(Value::Clear(&long)), of(Value::Clear(&hash)));
     assert_ne!(of(Value::Clear(&long)), of(Value::Secret(&long)));
     assert_ne!(of(Value::Secret(&hash)), of(Value::Secret(&long)));
+}
+
+/// Short subjects are stored without an allocation. The two kinds of storage are never confused.
+#[test]
+fn a_subject_of_every_length_is_read_back_and_copied() {
+    let of = |length: usize| {
+        let value = "x".repeat(length);
+        Subject::new([("user", Value::Clear(value.as_bytes()))], &Sum)
+    };
+    for length in 0..MAX_INLINE_VALUE {
+        let (one, longer) = (of(length), of(length + 1));
+        assert_eq!(Subject::from_bytes(one.as_bytes()).as_ref(), Some(&one), "{length}");
+        for source in [&one, &longer] {
+            let mut copy = of(length);
+            copy.clone_from(source);
+            assert_eq!(copy, *source, "{length}");
+        }
+    }
 }
