@@ -2,11 +2,19 @@
 //! regressions.
 
 mod addresses;
+mod attributes;
 mod claims;
 mod descriptors;
+mod evaluations;
 mod laws;
+mod limits;
 mod matching;
 mod named;
 mod paths;
 mod plain_plans;
+mod plans;
+mod policies;
+mod refusals;
 mod regressions;
+mod reservations;
+mod sources;

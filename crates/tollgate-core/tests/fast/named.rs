@@ -8,7 +8,9 @@ use tollgate_core::policy::{
     Dimension, LimitBinding, LimitRef, MatchMode, NameError, Named, OnFailure, Policy,
     RequestMatch, Rule, SubjectSource,
 };
-use tollgate_core::{Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes};
+use tollgate_core::{
+    Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes, Subject, Value,
+};
 
 /// A hash for tests. It hides nothing, but shows which values were hashed.
 struct Sum;
@@ -154,4 +156,36 @@ fn what_means_nothing_is_reported() {
     assert_eq!(with("token", " "), NameError::Empty("token".into()));
     assert_eq!(with("address", "192.0.2"), NameError::Address("address".into()));
     assert_eq!(with("tier", "paid"), NameError::Constant("tier".into(), "free".into()));
+}
+
+#[test]
+fn a_constant_can_be_given_or_omitted() {
+    let omitted = policy().plan_named([named("each", &WHOLE)], &Sum).unwrap().planned;
+    let given: Vec<_> = WHOLE.iter().copied().chain([("tier", Some("free"))]).collect();
+    let given = policy().plan_named([named("each", &given)], &Sum).unwrap().planned;
+    assert_eq!(given, omitted);
+}
+
+#[test]
+fn the_first_of_several_dimensions_is_named_with_its_value() {
+    let dimensions = vec![
+        Dimension {
+            name: "key".into(),
+            source: SubjectSource::Credential { header: "x-key".into() },
+        },
+        Dimension { name: "method".into(), source: SubjectSource::Method },
+    ];
+    let source = SubjectSource::FirstOf { dimensions };
+    let chain = Dimension { name: "client".into(), source };
+    let pair = |value| chain.pair(value, &Sum);
+    let text = |value| pair(Some(value)).unwrap().to_string();
+    assert_eq!(text("method:get"), "client=method:GET");
+    let hash = Sum.hash(b"key:abc");
+    let hashed = Subject::new([("client", Value::Hashed(hash))], &Sum);
+    assert_eq!(pair(Some("key:abc")), Ok(hashed));
+    assert_eq!(pair(None), Ok(Subject::new([("client", Value::Absent)], &Sum)));
+    for value in ["abc", "other:abc", "method:", ":get", ""] {
+        let error = NameError::FirstOf("client".into(), "key, method".into());
+        assert_eq!(pair(Some(value)), Err(error), "{value}");
+    }
 }

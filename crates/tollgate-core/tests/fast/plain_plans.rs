@@ -211,3 +211,41 @@ fn a_replaced_policy_does_not_use_the_charges_of_the_one_before() {
         assert_eq!(plain.charges(), whole.enforced);
     }
 }
+
+/// A rule is found by its method, whatever the case, and by the first byte of its path.
+#[test]
+fn the_rules_of_a_request_are_those_with_its_method_and_its_path() {
+    let methods = ["GET", "PUT", "POST", "PATCH", "DELETE", "OPTIONS", "PROPFIND", "MKCALENDAR"];
+    let patterns = ["/a", "/b", "/ab", "/{any}"];
+    let rule = |method: &str, pattern: &str| {
+        let matches = RequestMatch {
+            methods: vec![method.into()],
+            paths: vec![PathPattern::parse(pattern).unwrap()],
+            ..RequestMatch::default()
+        };
+        Rule::new(format!("{method} {pattern}"), matches, Vec::new())
+    };
+    let rules = methods.iter().flat_map(|method| patterns.map(|pattern| rule(method, pattern)));
+    let rules: Vec<Rule> = rules.collect();
+    let policy = Policy::new(Vec::new(), Vec::new(), rules.clone(), MatchMode::AllMatches).unwrap();
+    let others = ["TRACE", "COPY", "UNSUBSCRIBE"];
+    let cases = methods.into_iter().chain(others);
+    for (method, path) in cases.flat_map(|it| ["/a", "/b", "/%61b"].map(|path| (it, path))) {
+        for sent in [method.to_owned(), method.to_ascii_lowercase()] {
+            let attributes = RequestAttributes {
+                method: &sent,
+                path,
+                query: None,
+                host: None,
+                peer: None,
+                headers: &(),
+            };
+            let found = policy.plan(&attributes, &Zero).rules;
+            let found: Vec<_> = found.iter().map(|rule| &rule.name).collect();
+            let fits = |rule: &&Rule| policy.first_mismatch(rule, &attributes).is_none();
+            let expected: Vec<_> = rules.iter().filter(fits).map(|rule| &rule.name).collect();
+            assert_eq!(found, expected, "{sent} {path}");
+            assert_eq!(found.len(), if methods.contains(&method) { 2 } else { 0 });
+        }
+    }
+}
