@@ -124,7 +124,7 @@ impl fmt::Debug for RequestAttributes<'_> {
     /// Formats the attributes without the query and the headers, because those can contain
     /// credentials.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Facts")
+        f.debug_struct("RequestAttributes")
             .field("method", &self.method)
             .field("path", &self.path)
             .field("host", &self.host)

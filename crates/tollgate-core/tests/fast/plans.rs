@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::{
     Ambiguity, AmbiguousPaths, Attribute, ChargeOn, Condition, Dimension, LimitBinding, LimitRef,
-    MatchMode, Meter, MeteredLimit, Named, OnFailure, PathOptions, PlannedCharge, Priority, Queue,
-    QuotasByValue, RequestMatch, ReservationAmount, ReservationSource, Rule, RuleMode, RuleSwitch,
-    SubjectSource, TenantLookup, Text, ValueMatch, WrittenCondition,
+    MatchMode, Meter, MeteredLimit, Named, OnFailure, PathOptions, PlainPlan, PlannedCharge,
+    Priority, Queue, QuotasByValue, RequestMatch, ReservationAmount, ReservationSource, Rule,
+    RuleMode, RuleSwitch, SubjectSource, TenantLookup, Text, ValueMatch, WrittenCondition,
 };
 use tollgate_core::{
     Algorithm, Cost, Headers, KeyedHash, Limit, Millis, Policy, RequestAttributes, StatusSet,
@@ -130,7 +130,12 @@ fn charge(counted: bool, refund: bool, metered: bool) -> PlannedCharge {
         rule.metered.push(MeteredLimit { limit: 0, meter, reserve: None });
     }
     let policy = Policy::new(Vec::new(), vec![shared(limit)], vec![rule], MatchMode::FirstMatch);
-    policy.unwrap().plan(&attributes("/", &()), &Zero).enforced.remove(0)
+    let (policy, attributes) = (policy.unwrap(), attributes("/", &()));
+    let mut planned = policy.plan(&attributes, &Zero).enforced;
+    let mut plain = PlainPlan::default();
+    assert!(policy.plan_plain(&attributes, &Zero, &mut plain));
+    assert_eq!(plain.charges(), planned);
+    planned.remove(0)
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Attribute, Condition, Dimension, LimitBinding, LimitRef, MatchMode, PathPattern, RequestMatch,
-    Rule, SubjectSource, Text, ValueMatch, ValuePattern, WrittenCondition,
+    Attribute, Condition, Dimension, LimitBinding, LimitRef, MatchMode, PathPattern, PlainPlan,
+    RequestMatch, Rule, SubjectSource, Text, ValueMatch, ValuePattern, WrittenCondition,
 };
 use tollgate_core::{
     Algorithm, Cost, Headers, KeyedHash, Limit, Millis, Policy, RequestAttributes,
@@ -179,7 +179,11 @@ proptest! {
         let (policy, request) = (formula.policy(), Request { met });
         let attributes = attributes(&request);
         let is_met = formula.is_met(&request);
-        prop_assert_eq!(policy.plan(&attributes, &Zero).rules.len(), usize::from(is_met));
+        let plan = policy.plan(&attributes, &Zero);
+        prop_assert_eq!(plan.rules.len(), usize::from(is_met));
+        let mut plain = PlainPlan::default();
+        prop_assert!(policy.plan_plain(&attributes, &Zero, &mut plain));
+        prop_assert_eq!(plain.charges(), plan.enforced);
         let mismatch = policy.first_mismatch(&policy.rules()[0], &attributes);
         prop_assert_eq!(mismatch.is_none(), is_met, "{:?}", mismatch);
     }
