@@ -20,9 +20,24 @@ use crate::clock::{Stopwatch, epoch_nanos};
 /// The data that all spans of a request share, stored in their OpenTelemetry contexts. Spans that
 /// other code opened have no `RequestTrace`, and are neither changed nor continued.
 pub(super) struct RequestTrace {
-    pub(super) tracer: Arc<BoxedTracer>,
+    tracer: Arc<BoxedTracer>,
     /// Whether the request's `tracestate` is forwarded.
-    pub(super) has_state: bool,
+    has_state: bool,
+    /// The wall clock at the start of the stopwatch. All spans of a request take their times from
+    /// this pair. If each span read the wall clock itself, a child could end after its parent.
+    began: SystemTime,
+    running: Stopwatch,
+}
+
+impl RequestTrace {
+    pub(super) fn new(tracer: Arc<BoxedTracer>, has_state: bool) -> Self {
+        let began = UNIX_EPOCH + Duration::from_nanos(epoch_nanos());
+        Self { tracer, has_state, began, running: Stopwatch::start() }
+    }
+
+    fn now(&self) -> SystemTime {
+        self.began + Duration::from_nanos(self.running.nanos())
+    }
 }
 
 impl fmt::Debug for RequestTrace {
@@ -61,10 +76,8 @@ pub fn record_status(status: StatusCode) {
 /// Opens a child of the current span. Opens no span if the current span is not recorded.
 pub fn child(kind: SpanKind, name: impl Into<Cow<'static, str>>) -> OpenSpan {
     let parent = Context::map_current(|context| recording(context).map(|_| context.clone()));
-    let opened = parent.and_then(|parent| {
-        let tracer = Arc::clone(&parent.get::<RequestTrace>()?.tracer);
-        Some(OpenSpan::start(&tracer, &parent, kind, name.into()))
-    });
+    let opened =
+        parent.and_then(|parent| Some(OpenSpan::start(parent.get()?, &parent, kind, name.into())));
     opened.unwrap_or_default()
 }
 
@@ -108,17 +121,17 @@ fn with_recording(record: impl FnOnce(&SpanRef<'_>)) {
 pub struct OpenSpan(Option<Box<SpanWork>>);
 
 impl OpenSpan {
-    /// Opens a span as a child of the span of `parent`.
+    /// Opens a span of `trace` as a child of the span of `parent`.
     pub(super) fn start(
-        tracer: &BoxedTracer,
+        trace: &RequestTrace,
         parent: &Context,
         kind: SpanKind,
         name: Cow<'static, str>,
     ) -> Self {
-        let began = UNIX_EPOCH + Duration::from_nanos(epoch_nanos());
-        let builder = tracer.span_builder(name).with_kind(kind).with_start_time(began);
-        let span = builder.start_with_context(tracer, parent);
-        let ends = span.is_recording().then(|| (began, Stopwatch::start()));
+        let builder = trace.tracer.span_builder(name).with_kind(kind);
+        let builder = builder.with_start_time(trace.now());
+        let span = builder.start_with_context(&*trace.tracer, parent);
+        let ends = span.is_recording();
         Self(Some(Box::new(SpanWork { context: parent.with_span(span), ends })))
     }
 
@@ -142,28 +155,28 @@ impl OpenSpan {
 #[derive(Debug)]
 struct SpanWork {
     context: Context,
-    /// The time at which the span began, and a stopwatch for its duration. `None` if the span is
-    /// not recorded, or if it does not end with this work.
-    ends: Option<(SystemTime, Stopwatch)>,
+    /// Whether the span is recorded and ends with this work.
+    ends: bool,
 }
 
 impl SpanWork {
     /// Creates a context for work that does not end the span of `context`.
     const fn within(context: Context) -> Self {
-        Self { context, ends: None }
+        Self { context, ends: false }
     }
 
     fn end(&mut self) {
-        if let Some((began, running)) = self.ends.take() {
-            let ended = began + Duration::from_nanos(running.nanos());
-            self.context.span().end_with_timestamp(ended);
+        if std::mem::take(&mut self.ends)
+            && let Some(trace) = self.context.get::<RequestTrace>()
+        {
+            self.context.span().end_with_timestamp(trace.now());
         }
     }
 }
 
 impl Drop for SpanWork {
     fn drop(&mut self) {
-        if self.ends.is_some() {
+        if self.ends {
             self.context.span().set_status(Status::error("aborted before its end"));
             self.end();
         }

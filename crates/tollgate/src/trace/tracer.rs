@@ -42,14 +42,16 @@ impl Tracer {
         let Some(tracer) = &self.0 else { return OpenSpan::default() };
         let named = Parent::of(headers);
         let has_state = named.as_ref().is_some_and(|parent| parent.has_state);
-        let trace = RequestTrace { tracer: Arc::clone(tracer), has_state };
-        let mut parent = Context::current_with_value(trace);
+        let mut parent =
+            Context::current_with_value(RequestTrace::new(Arc::clone(tracer), has_state));
         if let Some(named) = named
             && !parent.has_active_span()
         {
             parent = parent.with_remote_span_context(named.context);
         }
-        OpenSpan::start(tracer, &parent, SpanKind::Server, name())
+        parent.get().map_or_else(OpenSpan::default, |trace| {
+            OpenSpan::start(trace, &parent, SpanKind::Server, name())
+        })
     }
 
     /// Opens the span of a request in a protocol that cannot transmit a parent span.
@@ -134,6 +136,8 @@ mod tests {
         let recorded: Vec<_> =
             spans.iter().map(|span| (&*span.name, span.parent_span_id)).collect();
         assert_eq!(recorded, [("call", own.span_id()), ("request", SpanId::INVALID)]);
+        let [call, request] = &spans[..] else { unreachable!("two spans") };
+        assert!(request.start_time <= call.start_time && call.end_time <= request.end_time);
     }
 
     #[tokio::test]
