@@ -67,6 +67,13 @@ impl Workload {
         Self { seed, limits, subjects: 2, calls: 400, refunds, of_a_call, clock }
     }
 
+    /// Sets the time at which the callers' clock starts.
+    #[must_use]
+    pub fn starting_at(mut self, time: Timestamp) -> Self {
+        self.clock = AtomicU64::new(time.as_millis());
+        self
+    }
+
     /// Returns limits of every algorithm that are small enough to refuse often.
     #[must_use]
     pub fn limits_of_each_kind() -> Vec<Limit> {

@@ -11,6 +11,7 @@ use tollgate::model::{
     Algorithm, Charge, ChargeId, Cost, DecisionSource, Limit, LimitMode, Millis, Operation, Store,
     StoreError,
 };
+use tollgate::{Clock, SystemClock};
 use tollgate_backend::{Backend, Counts};
 use tollgate_conformance::history::{
     Allowance, History, LARGEST_COST, Outcome, Recorded, Recorder, Refunds, Report, Subjects,
@@ -22,13 +23,14 @@ use tollgate_stores::quota_lease::{LeaseConfig, max_early_refusal};
 
 use crate::kit::{Server, Version};
 use crate::redis::fleet::{PATIENT, loaded, open, shards};
-use crate::redis::pairs::{Pair, pairs, until, words};
+use crate::redis::pairs::{PATIENCE, PAUSE, Pair, pairs, until, words};
 
 const NODES: u64 = 2;
 const CALLERS: u64 = 8;
 /// The quota of fixed windows that last longer than any test.
 const QUOTA: u64 = 1_000;
 const HOUR: Millis = Millis::from_secs(3_600);
+const FIVE_YEARS: Millis = Millis::from_secs(5 * 365 * 24 * 3_600);
 
 /// Two nodes over the same shards. One recorder records the calls of both nodes.
 struct Nodes {
@@ -106,21 +108,22 @@ impl Nodes {
 
 /// Creates a workload of calls on a few subjects. Most of the calls charge several subjects. The
 /// callers use clocks of their own, so keys are kept long enough for the test on a busy machine.
-fn workload(limits: Vec<Limit>, refunds: Refunds) -> Arc<Workload> {
+fn workload(limits: Vec<Limit>, refunds: Refunds) -> Workload {
     let limits = limits.into_iter().map(|limit| limit.with_skew_max(HOUR)).collect();
     let mut workload = Workload::new(7, limits, refunds);
     workload.of_a_call = Subjects::Several;
     workload.subjects = 6;
-    Arc::new(workload)
+    workload
 }
 
 /// Returns limits with windows that outlive every test. No test uses up a limit twice.
-fn long_limits() -> Vec<Limit> {
-    let window = |anchor| FixedWindow::new(QUOTA, HOUR, anchor).map(Algorithm::FixedWindow);
+fn long_limits(calendar: Millis) -> Vec<Limit> {
+    let window =
+        |length, anchor| FixedWindow::new(QUOTA, length, anchor).map(Algorithm::FixedWindow);
     let bucket = TokenBucket::new(QUOTA, HOUR, QUOTA).map(Algorithm::TokenBucket);
     [
-        ("first", window(Anchor::FirstRequest)),
-        ("calendar", window(Anchor::Calendar)),
+        ("first", window(HOUR, Anchor::FirstRequest)),
+        ("calendar", window(calendar, Anchor::Calendar)),
         ("bucket", bucket),
     ]
     .map(|(name, algorithm)| Limit::new(name, algorithm.unwrap()).unwrap())
@@ -132,7 +135,7 @@ async fn calls_over_two_shards_are_sound() {
     for refunds in [Refunds::Never, Refunds::Often] {
         let servers = [Server::start().await, Server::start().await];
         let nodes = Nodes::over(&shards(&servers.each_ref())).await;
-        let workload = workload(Workload::limits_of_each_kind(), refunds);
+        let workload = Arc::new(workload(Workload::limits_of_each_kind(), refunds));
         nodes.begin(&workload, 0).join_all().await;
         let report = nodes.judge(Allowance::default());
         assert_eq!((report.unknown, report.fallback), (0, 0), "{report}");
@@ -148,7 +151,11 @@ async fn calls_over_two_shards_are_sound() {
 async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
     let (stays, mut dies) = (Server::start().await, Server::start().await);
     let nodes = Nodes::over(&shards(&[&stays, &dies])).await;
-    let workload = workload(long_limits(), Refunds::Never);
+    // A task of each node charges the store for the units that the node's fallback admitted, and
+    // drops those whose window has ended by the node's clock. The callers therefore start at the
+    // present time, and no window ends soon.
+    let workload = workload(long_limits(FIVE_YEARS), Refunds::Never).starting_at(SystemClock.now());
+    let workload = Arc::new(workload);
     let callers = nodes.begin(&workload, 0);
     let half = (CALLERS * workload.calls / 2) as usize;
     until(|| nodes.recorder.calls() >= half).await;
@@ -167,15 +174,29 @@ async fn a_shard_that_dies_under_calls_over_two_leaves_all_or_nothing() {
         let limit = workload.limits.iter().find(|known| known.name() == limit).unwrap();
         let operation = Operation::Charge { cost: Cost::PEEK, id: ChargeId(0) };
         let charge = Charge { limit, subject: &subject, operation };
-        // Before this call, each node charges the store for the units that its fallback admitted.
-        let mut readings = nodes.stores[1].store().apply(now, &[charge]).await.unwrap();
+        // The store is charged for units that the nodes' fallbacks admitted, as far as the limit
+        // has units left.
+        let expected = admitted.min(QUOTA);
+        // Before this call, each node charges the store for these units, or a task of the node is
+        // already charging them. The second case needs some time.
+        let reads = async {
+            loop {
+                let mut readings = nodes.stores[1].store().apply(now, &[charge]).await.unwrap();
+                if readings.source() == DecisionSource::Store {
+                    readings = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
+                }
+                if readings.source() != DecisionSource::Store || readings[0].used >= expected {
+                    return readings;
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        let what = || format!("{} of {subject}", limit.name());
+        let readings = tokio::time::timeout(PATIENCE, reads)
+            .await
+            .unwrap_or_else(|_| panic!("the store never has {expected} units of {}", what()));
         if readings.source() == DecisionSource::Store {
-            readings = nodes.stores[0].store().apply(now, &[charge]).await.unwrap();
-        }
-        if readings.source() == DecisionSource::Store {
-            // The store is charged for units that the nodes' fallbacks admitted, as far as the
-            // limit has units left.
-            assert_eq!(readings[0].used, admitted.min(QUOTA), "{} of {subject}", limit.name());
+            assert_eq!(readings[0].used, expected, "{}", what());
             on_what_stays += 1;
         }
     }
@@ -244,7 +265,7 @@ async fn fail_over(nodes: &Nodes, workload: &Arc<Workload>, pair: &mut Pair) -> 
 async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound() {
     let mut pairs = pairs(Version::default(), 2).await;
     let nodes = Nodes::over(&words(&pairs)).await;
-    let workload = workload(long_limits(), Refunds::Never);
+    let workload = Arc::new(workload(long_limits(HOUR), Refunds::Never));
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
     // The allowance contains the units that the replica lacked, and the units that the nodes'
@@ -266,11 +287,12 @@ async fn a_primary_that_dies_and_its_replica_in_its_place_keep_the_stated_bound(
 async fn leases_keep_the_stated_bound_where_a_replica_takes_over() {
     let mut pairs = pairs(Version::default(), 1).await;
     let nodes = Nodes::over(&words(&pairs)).await;
-    let mut limits = long_limits();
+    let mut limits = long_limits(HOUR);
     limits.retain(|limit| matches!(limit.algorithm(), Algorithm::FixedWindow(_)));
     let leased = |limit: Limit| limit.with_mode(LimitMode::Leased).unwrap();
     let mut workload = workload(limits.into_iter().map(leased).collect(), Refunds::Never);
-    Arc::get_mut(&mut workload).unwrap().of_a_call = Subjects::One;
+    workload.of_a_call = Subjects::One;
+    let workload = Arc::new(workload);
     let lost = fail_over(&nodes, &workload, &mut pairs[0]).await;
 
     // The allowance contains, for each node, its unused units, and the units of a lease without an

@@ -10,9 +10,9 @@ use tollgate_redis::CircuitState;
 use crate::kit::{QUICK, Server, Version, wait_for_replica};
 
 /// The time limit of each wait of a test. A busy machine does not reach this limit.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The pause between two checks of a condition.
-const PAUSE: Duration = Duration::from_millis(1);
+pub(crate) const PAUSE: Duration = Duration::from_millis(1);
 
 /// A primary, and a replica in sync with the primary.
 pub(crate) type Pair = [Server; 2];
