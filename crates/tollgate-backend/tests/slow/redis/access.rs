@@ -9,7 +9,7 @@ use tollgate_redis::StepRuntime;
 
 use crate::kit::{Server, Version, on_every_version};
 use crate::redis::fleet::{PATIENT, open, routed_by_subject};
-use crate::redis::pairs::{InStep, is_read_from, pairs, words};
+use crate::redis::pairs::{InStep, is_read_from, pairs, served, words};
 
 on_every_version! {
     the_shipped_user_drives_the_whole
@@ -29,7 +29,7 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
         words(&pairs),
         password.display(),
     )));
-    let status = store.started().await;
+    let status = served(&store).await;
     let runs = if version.has_functions() { StepRuntime::Function } else { StepRuntime::Script };
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");
     is_read_from(&store, &pairs).await;

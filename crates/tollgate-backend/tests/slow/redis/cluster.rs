@@ -11,6 +11,7 @@ use tollgate_stores::{Atomic, FailoverReplay};
 
 use crate::kit::{Cluster, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, open, routed_by_subject};
+use crate::redis::pairs::served;
 
 /// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -58,8 +59,7 @@ async fn a_cluster_is_one_shard_of_two() {
         cluster.nodes[0].url(),
     );
     let store = open(&routed_by_subject(&store));
-    let status = store.started().await;
-    assert!(status.iter().all(tollgate_backend::ShardStatus::is_served), "{status:?}");
+    served(&store).await;
     check(&store, "a cluster beside a primary").await;
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     let counts = fleet.counts();

@@ -7,6 +7,7 @@ use tollgate_redis::StepRuntime;
 
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, loaded, open, routed_by_subject, shards};
+use crate::redis::pairs::served;
 
 #[tokio::test]
 async fn memory_is_a_store() {
@@ -42,7 +43,7 @@ async fn passes(count: usize, step: &str, runs: StepRuntime) {
     // answers, so the cache is off.
     let store = format!("{shards}, {PATIENT}, deny_cache: false, scripting: {step}");
     let store = open(&routed_by_subject(&store));
-    let status = store.started().await;
+    let status = served(&store).await;
     assert!(status.iter().all(|shard| shard.runs == runs), "{status:?}");
     check(&store, "backend").await;
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };

@@ -23,7 +23,7 @@ use tollgate_stores::quota_lease::{LeaseConfig, max_early_refusal};
 
 use crate::kit::{Server, Version};
 use crate::redis::fleet::{PATIENT, loaded, open, shards};
-use crate::redis::pairs::{PATIENCE, PAUSE, Pair, pairs, until, words};
+use crate::redis::pairs::{PATIENCE, PAUSE, Pair, pairs, served, until, words};
 
 const NODES: u64 = 2;
 const CALLERS: u64 = 8;
@@ -49,8 +49,7 @@ impl Nodes {
         let mut stores = Vec::new();
         for _ in 0..NODES {
             let store = Recorded::with_recorder(open(&loaded), Arc::clone(&recorder));
-            let status = store.store().started().await;
-            assert!(status.iter().all(|shard| shard.primary().is_some()), "{status:?}");
+            served(store.store()).await;
             stores.push(Arc::new(store));
         }
         Self { stores, recorder }

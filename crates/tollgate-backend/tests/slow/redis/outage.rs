@@ -10,6 +10,7 @@ use tollgate_redis::CircuitState;
 
 use crate::kit::Server;
 use crate::redis::fleet::{key, loaded, open, shards};
+use crate::redis::pairs::served;
 
 /// The most consecutive decisions that miss their deadline before the circuit breaker opens.
 const MISSES: usize = 5;
@@ -19,7 +20,7 @@ async fn a_frozen_shard_is_waited_for_a_few_times_and_then_not() {
     let server = Server::start().await;
     let loaded = loaded(&format!("{}, nodes: 2, deadline: 300ms", shards(&[&server])));
     let store = open(&loaded);
-    store.started().await;
+    served(&store).await;
     server.freeze();
     let limit = &loaded.policy.limits()[0].limit;
     let subject = Subject::new([("token", Value::Clear(b"frozen"))], &key());
@@ -51,7 +52,7 @@ async fn a_charge_over_a_shard_that_is_gone_is_charged_once_at_the_other() {
     let (here, mut gone) = (Server::start().await, Server::start().await);
     let loaded = loaded(&format!("{}, deadline: 10s", shards(&[&here, &gone])));
     let store = open(&loaded);
-    store.started().await;
+    served(&store).await;
     gone.kill();
     let limits: Vec<_> = loaded.policy.limits().iter().map(|limit| &limit.limit).collect();
     // Some of these pairs of subjects belong to two different shards.

@@ -14,6 +14,7 @@ use tollgate_policy::KeySource;
 
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, loaded, shards};
+use crate::redis::pairs::served;
 
 /// Starts a node over `servers`, with the secret of all nodes, and waits until the node is
 /// connected.
@@ -23,9 +24,7 @@ async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut loaded = loaded(&format!("{PATIENT}, {}", shards(servers)));
     loaded.settings.key = KeySource::File { path: secret.path().into() };
     let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByResponses).unwrap());
-    for shard in limiter.store().started().await {
-        assert!(shard.is_served(), "{shard:?}");
-    }
+    served(limiter.store()).await;
     let kept = OverrideSync::start(Arc::clone(&limiter));
     (limiter, kept)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use tollgate::model::{Charge, Readings, Store, StoreError, Timestamp};
-use tollgate_backend::Backend;
+use tollgate_backend::{Backend, ShardStatus};
 use tollgate_redis::CircuitState;
 
 use crate::kit::{QUICK, Server, Version, wait_for_replica};
@@ -59,6 +59,15 @@ pub(crate) async fn until(condition: impl Fn() -> bool) {
         }
     };
     tokio::time::timeout(PATIENCE, happens).await.expect("it did not happen");
+}
+
+/// Waits until every shard of `store` is served, and returns the status of the shards. The start
+/// alone waits for at most [`START_WAIT`](tollgate_backend::START_WAIT), which a busy machine can
+/// exceed.
+pub(crate) async fn served(store: &Backend) -> Vec<ShardStatus> {
+    store.started().await;
+    until(|| store.status().iter().all(ShardStatus::is_served)).await;
+    store.status()
 }
 
 /// A store in which each call first waits until the replicas have all earlier writes. A replica's

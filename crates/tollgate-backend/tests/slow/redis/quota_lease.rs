@@ -14,6 +14,7 @@ use tollgate_stores::quota_lease::LeaseCounts;
 
 use crate::kit::Server;
 use crate::redis::fleet::{PATIENT, key, open, shards};
+use crate::redis::pairs::served;
 
 const QUOTA: u64 = 2_000;
 
@@ -43,7 +44,7 @@ struct Node {
 impl Node {
     async fn start(loaded: &LoadedPolicy, number: u64) -> Self {
         let store = open(loaded);
-        store.started().await;
+        served(&store).await;
         let limit = (*loaded.policy.limits()[0].limit).clone();
         let subject = Subject::new([("token", Value::Clear(b"hot"))], &key());
         Self { store, limit, subject, charges: number << 32, admitted: 0 }

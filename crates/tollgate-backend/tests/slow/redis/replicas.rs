@@ -8,7 +8,7 @@ use tollgate_policy::LoadedPolicy;
 
 use crate::kit::Version;
 use crate::redis::fleet::{PATIENT, key, loaded, open};
-use crate::redis::pairs::{is_read_from, pairs, words};
+use crate::redis::pairs::{is_read_from, pairs, served, words};
 
 /// The number of clients, and of pairs of a token and an address.
 const CLIENTS: u8 = 32;
@@ -42,7 +42,7 @@ async fn looks_over_several_shards_are_answered_by_their_replicas() {
     let pairs = pairs(Version::default(), 2).await;
     let loaded = loaded(&format!("{}, {PATIENT}, deny_cache: false", words(&pairs)));
     let store = open(&loaded);
-    store.started().await;
+    served(&store).await;
     is_read_from(&store, &pairs).await;
     let now = SystemClock.now();
     for number in 0..CLIENTS {

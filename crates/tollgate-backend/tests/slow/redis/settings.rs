@@ -6,6 +6,7 @@ use tollgate_redis::CircuitState;
 
 use crate::kit::{Server, Version};
 use crate::redis::fleet::{key, loaded, open, shards};
+use crate::redis::pairs::served;
 
 #[test]
 fn a_store_in_redis_says_that_it_needs_a_runtime() {
@@ -49,5 +50,5 @@ async fn a_function_that_is_insisted_on_is_not_replaced_by_a_script() {
     assert_eq!(status[0].batchers[0].circuit_state, CircuitState::Open);
 
     let store = open(&loaded(&format!("{}, deadline: 10s", shards(&[&server]))));
-    assert_eq!(store.started().await[0].primary(), Some(&*server.url()));
+    assert_eq!(served(&store).await[0].primary(), Some(&*server.url()));
 }

@@ -8,6 +8,7 @@ use tollgate_redis::{CircuitState, StepRuntime};
 
 use crate::kit::{QUICK, Server};
 use crate::redis::fleet::{PATIENT, key, loaded, open, shards};
+use crate::redis::pairs::served;
 
 #[tokio::test]
 async fn each_shard_reports_its_servers_its_step_and_its_clock() {
@@ -19,7 +20,7 @@ async fn each_shard_reports_its_servers_its_step_and_its_clock() {
         primary.url(),
         replica.url()
     )));
-    let status = store.started().await;
+    let status = served(&store).await;
     assert_eq!(status.len(), 1);
     let shard = &status[0];
     assert_eq!((&*shard.name, shard.runs), ("north", StepRuntime::Function));
@@ -35,7 +36,7 @@ async fn state_that_counts_as_none_is_counted() {
     let server = Server::start().await;
     let loaded = loaded(&format!("{}, {PATIENT}", shards(&[&server])));
     let store = open(&loaded);
-    store.started().await;
+    served(&store).await;
     let Backend::Redis(fleet) = &store else { panic!("{store:?}") };
     let subject = Subject::new([("token", Value::Clear(b"foreign"))], &key());
     let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
@@ -73,7 +74,7 @@ async fn the_shards_clock_sets_the_limiters_where_the_file_says_so() {
     let wrong = Timestamp::from_millis(1_000_000);
 
     let store = open(&loaded(&format!("{shards}, clock: store")));
-    store.started().await;
+    served(&store).await;
     let clock = store.clock(ManualClock::new(wrong));
     let before = SystemClock.now();
     let time = clock.now();

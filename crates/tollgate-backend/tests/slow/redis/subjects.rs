@@ -11,6 +11,7 @@ use tollgate_policy::{LoadedPolicy, StoreSettings};
 
 use crate::kit::{Cluster, Replicas, Server, Version};
 use crate::redis::fleet::{PATIENT, key, loaded, open, shards};
+use crate::redis::pairs::served;
 
 /// The number of charged subjects.
 const SUBJECTS: u64 = 300;
@@ -26,7 +27,7 @@ async fn charged(redis: &str) -> (LoadedPolicy, Backend) {
     let StoreSettings::Redis(redis) = &mut loaded.settings.store else { panic!("no Redis") };
     redis.revealed = vec!["core".into()];
     let store = open(&loaded);
-    store.started().await;
+    served(&store).await;
     let limits = loaded.policy.limits();
     for number in 0..SUBJECTS {
         let subject = subject(&format!("user-{number:03}"));
