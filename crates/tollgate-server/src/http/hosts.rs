@@ -135,11 +135,14 @@ impl AllowedHosts {
         if self.reach == HostPolicy::Any {
             return true;
         }
-        // The parser of the HTTP library accepts a user, and a port that is not a number.
+        // The parser of the HTTP library also accepts a user, and a port that is not a number.
         let host = called.host();
-        let after = called.as_str().strip_prefix(host).map(|rest| rest.split_at(rest.len().min(1)));
-        let has_valid_port = matches!(after, Some(("" | ":", port)) if port.bytes().all(|byte| byte.is_ascii_digit()));
-        if !has_valid_port {
+        let is_port = |rest: &str| {
+            rest.strip_prefix(':')
+                .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        };
+        let rest = called.as_str().strip_prefix(host);
+        if !rest.is_some_and(|rest| rest.is_empty() || is_port(rest)) {
             return false;
         }
         let name = host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase();
