@@ -264,6 +264,17 @@ impl Store for Backend {
             remote.await
         }
     }
+
+    fn apply_at_once(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        match self {
+            Self::Memory(memory) => memory.apply_at_once(now, charges),
+            Self::Redis(_) | Self::Memcached(_) | Self::Rollout(_) | Self::Shadow(_) => None,
+        }
+    }
 }
 
 #[expect(clippy::manual_async_fn, reason = "an async fn would not be known to be `Send`")]

@@ -41,6 +41,22 @@ pub trait Store: Send + Sync {
         now: Timestamp,
         charges: &[Charge<'_>],
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send;
+
+    /// Executes the operations like [`apply`](Self::apply), without a future. Returns `None`, and
+    /// executes nothing, if this store cannot answer at once. This is the default.
+    ///
+    /// A store whose counters are in the memory of this process can implement this method. The
+    /// readings must not come from a fallback, because callers do not undo charges of this method.
+    ///
+    /// # Errors
+    /// [`StoreError`] under the same conditions as [`apply`](Self::apply).
+    fn apply_at_once(
+        &self,
+        _now: Timestamp,
+        _charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        None
+    }
 }
 
 /// A store that can export and merge its [`Cell`]s. A cell is the state of a limit for a subject.
@@ -92,6 +108,14 @@ impl<S: Store> Store for &S {
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
         (**self).apply(now, charges)
     }
+
+    fn apply_at_once(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        (**self).apply_at_once(now, charges)
+    }
 }
 
 impl<S: Store> Store for alloc::sync::Arc<S> {
@@ -101,6 +125,14 @@ impl<S: Store> Store for alloc::sync::Arc<S> {
         charges: &[Charge<'_>],
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
         (**self).apply(now, charges)
+    }
+
+    fn apply_at_once(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        (**self).apply_at_once(now, charges)
     }
 }
 

@@ -82,11 +82,25 @@ impl<S: CellTransfer> QuotaRescale<S> {
 
 impl<S: CellTransfer> Store for QuotaRescale<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        if charges.iter().any(|charge| charge.limit.predecessor(now).is_some()) {
+        if has_replaced(now, charges) {
             Box::pin(self.adopt_usage(now, charges)).await;
         }
         self.store.apply(now, charges).await
     }
+
+    fn apply_at_once(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        if has_replaced(now, charges) { None } else { self.store.apply_at_once(now, charges) }
+    }
+}
+
+/// Returns whether at least one limit of `charges` replaced another definition, whose usage may
+/// have to be transferred at `now`.
+fn has_replaced(now: Timestamp, charges: &[Charge<'_>]) -> bool {
+    charges.iter().any(|charge| charge.limit.predecessor(now).is_some())
 }
 
 /// The usage under the previous definitions of the limits, scaled to the current definitions.

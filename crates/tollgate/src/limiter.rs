@@ -2,7 +2,8 @@
 //! reads the clock once per decision.
 //!
 //! [`Limiter::decide`] is the general function; [`Limiter::check`] and [`Limiter::reserve`] call
-//! `decide` with the usual settings. [`Limiter::check_now`] decides without a future and without an
+//! `decide` with the usual settings. [`Limiter::decide_at_once`] makes the same decision without a
+//! future, if the store answers at once. [`Limiter::check_now`] decides without a future and without an
 //! allocation, if the decision needs only the policy and a store that answers immediately.
 
 mod background;
@@ -203,6 +204,11 @@ impl<S: Store> Limiter<S> {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.clock.now()
+    }
+
+    /// Returns whether the limiter has no override, no tracer and no unpaid cost.
+    fn has_only_policy(&self) -> bool {
+        !self.tracer.is_on() && self.overrides.is_empty() && self.unpaid.is_empty()
     }
 
     /// Notifies the observer of `answer` if one of `charges` opens or ends a permit or a

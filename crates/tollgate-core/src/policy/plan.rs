@@ -16,6 +16,8 @@ use super::{
     Rule, RuleMode,
 };
 use crate::attributes::RequestAttributes;
+use crate::charge::{Charge, Operation};
+use crate::charge_id::ChargeId;
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject};
 use crate::limit::Limit;
@@ -48,6 +50,14 @@ impl PlannedCharge {
             conditions.push(ConditionalCost { cost, terms });
         }
         Self { limit, subject, cost, estimates: Vec::new(), conditions }
+    }
+
+    /// Returns the operation that makes this charge when the request arrives, under the charge id
+    /// `id`.
+    #[must_use]
+    pub fn charge(&self, id: ChargeId) -> Charge<'_> {
+        let Self { limit, subject, cost, .. } = self;
+        Charge { limit, subject, operation: Operation::Charge { cost: *cost, id } }
     }
 
     /// Returns whether the status of the response can refund a part of the charge.

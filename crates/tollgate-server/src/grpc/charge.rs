@@ -218,8 +218,11 @@ impl<S: Store> Charger<'_, S> {
             return PartResult { mode, of, evaluation, outcome, receipt: None };
         }
         let on_failure = if mode == Mode::Shadow { OnFailure::Allow } else { self.on_failure };
-        let request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
-        let decision = self.limiter.decide(request).await;
+        let mut request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
+        let decision = match self.limiter.decide_at_once(&mut request) {
+            Some(decision) => decision,
+            None => self.limiter.decide(request).await,
+        };
         let outcome = match decision.source {
             _ if decision.is_admitted() => PartOutcome::Passed,
             DecisionSource::Failure(error) => PartOutcome::Failed(error),

@@ -52,8 +52,11 @@ pub(super) async fn authorize<S: Store + 'static>(
     // The proxy does not report the response, so limits that are otherwise charged on completion
     // are charged now.
     let request = DecisionRequest::new(now, &policy, plan);
-    let request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
-    let decision = app.limiter.decide(request).await;
+    let mut request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
+    let decision = match app.limiter.decide_at_once(&mut request) {
+        Some(decision) => decision,
+        None => app.limiter.decide(request).await,
+    };
     Ok(answer(&app.limiter, decision, fields))
 }
 

@@ -41,8 +41,11 @@ impl<S: Store> App<S> {
         out: &mut Vec<u8>,
     ) -> Result<(), Problem> {
         let policy = self.limiter.policy();
-        let request = self.plan_request(now, &policy, &json::read(body)?)?;
-        let mut decision = self.limiter.decide(request).await;
+        let mut request = self.plan_request(now, &policy, &json::read(body)?)?;
+        let mut decision = match self.limiter.decide_at_once(&mut request) {
+            Some(decision) => decision,
+            None => self.limiter.decide(request).await,
+        };
         Ok(json::write_to(out, &self.decision_answer(&mut decision, detail))?)
     }
 

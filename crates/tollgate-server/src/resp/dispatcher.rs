@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tollgate::limiter::Decision;
 use tollgate::model::policy::{OnFailure, PlannedCharge};
 use tollgate::model::{Store, Timestamp};
-use tollgate::{Limiter, Revision};
+use tollgate::{DecisionRequest, Limiter, Revision};
 
 use super::args::Args;
 use super::bucket::BucketCache;
@@ -69,7 +69,7 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
 impl<'d, S, D, F> Dispatcher<'d, S, D, F>
 where
     S: Store,
-    D: Fn(Timestamp, &Arc<Revision>, Vec<PlannedCharge>, OnFailure) -> F,
+    D: Fn(DecisionRequest<'_>) -> F,
     F: Future<Output = Decision>,
 {
     pub(super) fn new(
@@ -296,7 +296,8 @@ where
         self.policy.take().unwrap_or_else(|| self.limiter.policy())
     }
 
-    /// Starts a decision. If the decision charges none of the keys of the decisions in flight, it
+    /// Decides on a command. If no decision is in flight and the store answers at once, the reply is
+    /// written without a future. Otherwise starts the decision. If the decision charges none of the keys of the decisions in flight, it
     /// runs concurrently with them. Otherwise it starts after they have ended.
     async fn begin(
         &mut self,
@@ -305,13 +306,23 @@ where
         on_failure: OnFailure,
         reply: Reply,
     ) {
-        let charged: ChargedKeys = charged(&planned);
-        if !self.in_flight.has_room(&charged) {
-            self.finish().await;
-        }
         // All commands that arrived together, and that do not wait, have the same timestamp.
         let now = *self.now.get_or_insert_with(|| self.limiter.now());
-        let decision = (self.decide)(now, &policy, planned, on_failure);
+        let mut request = DecisionRequest::of_charges(now, &policy, planned, on_failure);
+        if self.in_flight.is_empty()
+            && let Some(decision) =
+                self.in_flight.measure(|| self.limiter.decide_at_once(&mut request))
+        {
+            reply.write(decision, self.limiter, &mut self.replies);
+            self.policy = Some(policy);
+            return;
+        }
+        let charged: ChargedKeys = charged(&request.plan.enforced);
+        if !self.in_flight.has_room(&charged) {
+            self.finish().await;
+            request.now = *self.now.get_or_insert_with(|| self.limiter.now());
+        }
+        let decision = (self.decide)(request);
         self.policy = Some(policy);
         self.in_flight.begin(decision, charged, reply);
         let (limiter, replies) = (self.limiter, &mut self.replies);

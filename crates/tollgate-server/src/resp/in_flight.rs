@@ -103,6 +103,18 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         self.taken += 1;
     }
 
+    /// Executes `decide`, and records its duration if it returns a decision. Call this only while
+    /// no decision is in flight.
+    pub(super) fn measure<T>(&mut self, decide: impl FnOnce() -> Option<T>) -> Option<T> {
+        debug_assert!(self.is_empty());
+        let began = self.ended.unwrap_or_else(Instant::now);
+        let decision = decide()?;
+        let ended = Instant::now();
+        self.latency.observe(ended.saturating_duration_since(began));
+        self.ended = Some(ended);
+        Some(decision)
+    }
+
     /// Polls the decision that was started last. If its result is ready and no other decision is in
     /// flight, passes the result to `answered`. Otherwise [`finish`](Self::finish) passes the
     /// result on.

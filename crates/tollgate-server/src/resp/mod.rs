@@ -37,8 +37,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate::model::Store;
-use tollgate::model::policy::PlannedCharge;
-use tollgate::{DecisionRequest, Limiter, Revision};
+use tollgate::{DecisionRequest, Limiter};
 
 pub use args::MAX_ARGS;
 pub use frame::{MAX_BULK, MAX_COMMAND, MAX_INLINE, MAX_UNAUTHENTICATED_BULK};
@@ -101,8 +100,7 @@ impl<S: Store + 'static> ConnectionHandler for RespListener<S> {
     async fn serve(self, connection: Connection) {
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(connection, *limits);
-        let decide = |now, policy: &Arc<Revision>, enforced: Vec<PlannedCharge>, on_failure| {
-            let request = DecisionRequest::of_charges(now, policy, enforced, on_failure);
+        let decide = |request: DecisionRequest<'_>| {
             let decision = self.limiter.decide(request);
             self.limiter.tracer().begin("RESP").run(decision)
         };

@@ -14,7 +14,7 @@ use tollgate::model::{
     Timestamp,
 };
 use tollgate::store::Memory;
-use tollgate::{Limiter, ManualClock, Revision};
+use tollgate::{DecisionRequest, Limiter, ManualClock, Revision};
 use tollgate_stores::QuotaRescale;
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
@@ -42,16 +42,17 @@ fn limiter(revision: Revision) -> Limiter<Memory> {
     Limiter::new(revision, Memory::default()).with_clock(ManualClock::new(START))
 }
 
+const REQUEST: RequestAttributes<'static> = RequestAttributes {
+    method: "GET",
+    path: "/",
+    query: None,
+    host: None,
+    peer: None,
+    headers: &(),
+};
+
 async fn check<S: Store>(limiter: &Limiter<S>) -> Decision {
-    let attributes = RequestAttributes {
-        method: "GET",
-        path: "/",
-        query: None,
-        host: None,
-        peer: None,
-        headers: &(),
-    };
-    limiter.check(&attributes).await
+    limiter.check(&REQUEST).await
 }
 
 fn status_of(decision: &Decision) -> (u64, u64, u64) {
@@ -98,6 +99,27 @@ async fn another_algorithm_starts_afresh_and_leaves_the_old_one_s_counters() {
     assert_eq!(status_of(&check(&limiter).await), (10, 1, 9));
     limiter.replace_policy(revision("three", window(10, 60), OnChange::Keep));
     assert_eq!(status_of(&check(&limiter).await), (10, 2, 8));
+}
+
+#[tokio::test]
+async fn usage_is_scaled_before_a_decision_without_a_future() {
+    let clock = Arc::new(ManualClock::new(START));
+    let store = QuotaRescale::new(Memory::default());
+    let first = revision("one", window(10, 60), OnChange::Scale);
+    let limiter = Limiter::new(first, store).with_clock(Arc::clone(&clock));
+    let at_once = || {
+        let policy = limiter.policy();
+        let plan = limiter.plan_at(limiter.now(), &policy, &REQUEST);
+        limiter.decide_at_once(&mut DecisionRequest::new(limiter.now(), &policy, plan))
+    };
+    for used in 1..=5 {
+        assert_eq!(status_of(&at_once().expect("nothing was replaced")), (10, used, 10 - used));
+    }
+    limiter.replace_policy(revision("two", window(100, 60), OnChange::Scale));
+    assert!(at_once().is_none(), "the usage is not transferred yet");
+    assert_eq!(status_of(&check(&limiter).await), (100, 51, 49));
+    clock.set(START.after(Millis::from_secs(3_600)));
+    assert_eq!(status_of(&at_once().expect("the earlier window has ended")), (100, 1, 99));
 }
 
 #[tokio::test]

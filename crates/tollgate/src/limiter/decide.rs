@@ -1,14 +1,16 @@
-//! The limiter's decisions. [`Limiter::decide`] makes the decision for every request.
+//! The limiter's decisions. [`Limiter::decide`] makes the decision for every request, and
+//! [`Limiter::decide_at_once`] makes the same decision without a future if the store answers at once.
 
 use std::future::Future;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
 use tollgate_core::policy::{Ambiguity, ChargeOn, OnFailure, Plan, PlannedCharge, Queue, RuleMode};
-use tollgate_core::{Millis, Policy, RequestAttributes, Store, Timestamp};
+use tollgate_core::{Charge, Millis, Policy, Readings, RequestAttributes, Store, Timestamp};
 
 use super::Limiter;
-use super::charge_mode::{ChargeMode, Reservation};
-use super::evaluate::{ChargeRecord, EvaluationOutcome, FailureTerms, Resolved};
+use super::charge_mode::{Action, ChargeMode, Reservation};
+use super::evaluate::{FailureTerms, Resolved};
 use crate::decision::{ChargePositions, Decision, Evaluated};
 use crate::overrides::Effect;
 use crate::receipt::new_charge_id;
@@ -83,6 +85,9 @@ impl<'p> DecisionRequest<'p> {
         Self { now, policy, plan, charge, on_failure, reservation, queue }
     }
 }
+
+/// The most charges of a decision without a future that are prepared without an allocation.
+const INLINE_CHARGES: usize = 6;
 
 /// The enforced charges of a plan, split into charges on limits that are enforced for their
 /// subjects and charges on limits that are not.
@@ -186,27 +191,12 @@ impl<S: Store> Limiter<S> {
             // All charges of the request share this id, so they are refunded and renewed together.
             let id = new_charge_id();
             let terms = FailureTerms { on_failure, queue };
-            let outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
-            let EvaluationOutcome { evaluation, source, record, candidates, conditional } = outcome;
-            let ChargeRecord { receipt, reserved, pending } = record;
-            let mut decision = Decision {
-                policy,
-                rules,
-                evaluation,
-                shadow: None,
-                candidates: Vec::new(),
-                overrides,
-                source,
-                on_failure,
-                charge,
-                receipt,
-                reserved,
-                pending,
-                positions,
-                conditional,
-            };
-            if decision.is_unanswered() {
-                decision.overrides = Vec::new();
+            let mut outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
+            let candidates = std::mem::take(&mut outcome.candidates);
+            let mut decision = outcome.into_decision(policy, rules, on_failure, charge);
+            decision.positions = positions;
+            if !decision.is_unanswered() {
+                decision.overrides = overrides;
             }
             if has_counted || !candidates.is_empty() {
                 // This future is boxed because it is rarely needed and must not enlarge the future
@@ -219,6 +209,72 @@ impl<S: Store> Limiter<S> {
             self.tracer.on_decision(&decision);
             decision
         }
+    }
+
+    /// Decides like [`decide`](Self::decide), without a future. Returns `None`, and leaves `request`
+    /// unchanged, if the decision has to wait or needs more than one store call. Call
+    /// [`decide`](Self::decide) in this case.
+    ///
+    /// The conditions are: the store [answers at once](Store::apply_at_once), no matching rule is in
+    /// shadow mode or switched by an override, every limit is enforced for its subject and charged
+    /// now, no limit has a candidate, the request reserves nothing and does not wait for a slot, and
+    /// the limiter has no override, no tracer and no unpaid cost (see
+    /// [`MAX_UNPAID`](super::MAX_UNPAID)).
+    ///
+    /// If a decision is returned, `request` has no charges any more. Do not decide on `request`
+    /// again: without charges, it is admitted.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use tollgate::limiter::{Decision, DecisionRequest, Limiter};
+    /// use tollgate::model::{RequestAttributes, Store};
+    ///
+    /// async fn check<S: Store>(limiter: &Limiter<S>, facts: &RequestAttributes<'_>) -> Decision {
+    ///     let (now, policy) = (limiter.now(), limiter.policy());
+    ///     let plan = limiter.plan_at(now, &policy, facts);
+    ///     let mut request = DecisionRequest::new(now, &policy, plan);
+    ///     match limiter.decide_at_once(&mut request) {
+    ///         Some(decision) => decision,
+    ///         None => limiter.decide(request).await,
+    ///     }
+    /// }
+    /// ```
+    #[must_use = "the charges are made, and the request has no charges any more"]
+    pub fn decide_at_once(&self, request: &mut DecisionRequest<'_>) -> Option<Decision> {
+        let DecisionRequest { now, policy, ref mut plan, charge, on_failure, .. } = *request;
+        let mode = ChargeMode::new(request.reservation, charge, now);
+        let is_plain = |planned: &PlannedCharge| {
+            let limit = &planned.limit;
+            mode.action(planned) == Action::Charge
+                && limit.candidate().is_none()
+                && limit.enforces(&planned.subject, &self.key)
+        };
+        let is_immediate = request.queue.is_none()
+            && !matches!(request.reservation, Reservation::All(_))
+            && self.has_only_policy()
+            && plan.shadowed.is_empty()
+            && plan.overridden_rules.is_empty()
+            && plan.rules.iter().all(|rule| rule.mode == RuleMode::Enforce)
+            && plan.enforced.iter().all(is_plain);
+        if !is_immediate {
+            return None;
+        }
+        let id = new_charge_id();
+        let charges: SmallVec<[Charge<'_>; INLINE_CHARGES]> =
+            plan.enforced.iter().map(|planned| planned.charge(id)).collect();
+        let readings = match charges.is_empty() {
+            true => Ok(Readings::new()),
+            false => self.store.apply_at_once(now, &charges)?,
+        };
+        self.notify_holds(&charges, &readings);
+        drop(charges);
+        let planned = std::mem::take(&mut plan.enforced);
+        let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
+        let outcome = self.outcome(now, id, RuleMode::Enforce, planned, mode, readings);
+        let decision = outcome.into_decision(Arc::clone(policy), rules, on_failure, charge);
+        self.observer.on_decision(&decision);
+        Some(decision)
     }
 
     /// Splits `planned` by whether the limit of each charge is enforced for its subject at `now`.

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Operation};
-use tollgate_core::policy::{OnFailure, PlannedCharge, Queue, RuleMode};
+use tollgate_core::policy::{ChargeOn, OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{
     Admission, Evaluation, Limit, LimitStatus, Reading, Readings, Store, StoreError, Subject,
@@ -14,9 +14,10 @@ use tollgate_core::{
 use super::Limiter;
 use super::candidate::Candidate;
 use super::charge_mode::{Action, ChargeMode};
-use crate::decision::{AppliedOverride, ChargePositions, Evaluated, Pending};
+use crate::decision::{AppliedOverride, ChargePositions, Decision, Evaluated, Pending};
 use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
 use crate::receipt::{Purpose, Receipt};
+use crate::revision::Revision;
 
 /// The charges of a plan after the current overrides were applied.
 pub(super) enum Resolved {
@@ -196,6 +197,24 @@ impl<S: Store> Limiter<S> {
             None => (now, self.apply(now, &planned, operation).await),
             Some(queue) => Box::pin(self.apply_queued(now, &planned, operation, queue)).await,
         };
+        let outcome = self.outcome(now, id, mode, planned, charge_mode, readings);
+        if outcome.is_final(terms.on_failure) {
+            return outcome;
+        }
+        Box::pin(self.undo(now, outcome, terms.on_failure)).await
+    }
+
+    /// Returns the outcome of charges for which the store returned `readings`, and notifies the
+    /// observer and the tracer.
+    pub(super) fn outcome(
+        &self,
+        now: Timestamp,
+        id: ChargeId,
+        mode: RuleMode,
+        planned: Vec<PlannedCharge>,
+        charge_mode: ChargeMode,
+        readings: Result<Readings, StoreError>,
+    ) -> EvaluationOutcome {
         let readings = match readings {
             Ok(readings) => readings,
             Err(error) => return EvaluationOutcome::failure(now, error),
@@ -217,11 +236,7 @@ impl<S: Store> Limiter<S> {
         if let Some(receipt) = &mut record.receipt {
             receipt.set_charged_at(now);
         }
-        let outcome = EvaluationOutcome { evaluation, source, record, candidates, conditional };
-        if outcome.is_final(terms.on_failure) {
-            return outcome;
-        }
-        Box::pin(self.undo(now, outcome, terms.on_failure)).await
+        EvaluationOutcome { evaluation, source, record, candidates, conditional }
     }
 
     /// Returns the statuses of `planned` for the `readings` that the store returned, with suggested
@@ -336,6 +351,34 @@ impl EvaluationOutcome {
         let is_wanted = on_failure == OnFailure::Local;
         let is_unwanted_fallback = matches!(self.source, DecisionSource::Fallback(_)) && !is_wanted;
         !is_unwanted_fallback && (self.evaluation.is_admitted() || self.record.is_empty())
+    }
+
+    /// Returns the decision that reports this outcome, without candidates, overrides and positions.
+    pub(super) fn into_decision(
+        self,
+        policy: Arc<Revision>,
+        rules: Vec<Arc<str>>,
+        on_failure: OnFailure,
+        charge: ChargeOn,
+    ) -> Decision {
+        let Self { evaluation, source, record, conditional, .. } = self;
+        let ChargeRecord { receipt, reserved, pending } = record;
+        Decision {
+            policy,
+            rules,
+            evaluation,
+            shadow: None,
+            candidates: Vec::new(),
+            overrides: Vec::new(),
+            source,
+            on_failure,
+            charge,
+            receipt,
+            reserved,
+            pending,
+            positions: ChargePositions::default(),
+            conditional,
+        }
     }
 
     fn without_charges(evaluation: Evaluation, source: DecisionSource) -> Self {

@@ -108,13 +108,9 @@ impl<S: ImmediateStore> Limiter<S> {
         self.is_immediate().then(|| self.charge_into(now, planned, answer))
     }
 
-    /// Returns whether a decision needs only the policy and the store: whether the limiter has no
-    /// override, no observer, no tracer and no unpaid cost.
+    /// Returns whether the limiter also has no observer.
     fn is_immediate(&self) -> bool {
-        !self.is_observed
-            && !self.tracer.is_on()
-            && self.overrides.is_empty()
-            && self.unpaid.is_empty()
+        !self.is_observed && self.has_only_policy()
     }
 
     fn charge_into(

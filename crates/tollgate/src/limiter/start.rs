@@ -56,12 +56,14 @@ pub(crate) enum Started<H> {
     Decided(H, Decision),
 }
 
-/// The future that answers an arriving request, by the kind of its answer. The type parameters are
-/// the futures that read the statuses, shed load and make the decision.
-enum Starting<Peek, Admit, Decide> {
+/// The answer to an arriving request, or the futures that make it. The type parameters are the
+/// guard of the request, the futures that read the statuses, shed load and make the decision, and
+/// the function that creates the guard.
+#[expect(clippy::large_enum_variant, reason = "most requests have it; a box costs an allocation")]
+enum Starting<H, Peek, Admit, Decide, F> {
     Status(Peek),
-    Ambiguous(Ambiguity),
-    Decision(Admit, Decide),
+    Started(Started<H>),
+    Decision(Admit, Decide, F),
 }
 
 impl<S: Store> Limiter<S> {
@@ -70,7 +72,8 @@ impl<S: Store> Limiter<S> {
     /// [metered](Reservation::Metered) limits.
     ///
     /// `hold` creates a guard for the permits of an admitted request. The guard releases the
-    /// permits when the request is refused, or when this future is dropped.
+    /// permits when the request is refused, or when this future is dropped. Await the future at
+    /// once: if the store answers without a wait, this call has made the charges already.
     pub(crate) fn start<H: Send, F>(
         &self,
         attributes: &RequestAttributes<'_>,
@@ -89,14 +92,25 @@ impl<S: Store> Limiter<S> {
             let plan = self.plan_at(now, &policy, attributes);
             if let Some(ambiguity) = plan.ambiguity {
                 self.report_ambiguous(now, ambiguity);
-                Starting::Ambiguous(ambiguity)
+                Starting::Started(Started::Ambiguous(ambiguity))
             } else {
                 let (priority, queue) = (plan.priority, plan.queue());
-                let admit = self.enter(now, &policy, priority);
                 let request = DecisionRequest::new(now, &policy, plan);
                 let reservation = Reservation::Metered;
-                let request = DecisionRequest { reservation, queue, ..request };
-                Starting::Decision(admit, Box::pin(self.decide(request)))
+                let mut request = DecisionRequest { reservation, queue, ..request };
+                let shedding = policy.shedding();
+                let sheds = shedding.worker().is_some() || shedding.fleet().is_some();
+                let decision = if sheds { None } else { self.decide_at_once(&mut request) };
+                match decision {
+                    Some(decision) => {
+                        let held = hold(AdmissionPermits::default());
+                        Starting::Started(Started::Decided(held, decision))
+                    }
+                    None => {
+                        let admit = self.enter(now, &policy, priority);
+                        Starting::Decision(admit, Box::pin(self.decide(request)), hold)
+                    }
+                }
             }
         };
         async move {
@@ -104,8 +118,8 @@ impl<S: Store> Limiter<S> {
                 Starting::Status(peek) => {
                     Started::Status(peek.await.map(|(evaluation, _)| evaluation))
                 }
-                Starting::Ambiguous(ambiguity) => Started::Ambiguous(ambiguity),
-                Starting::Decision(admit, decide) => match admit.await {
+                Starting::Started(started) => started,
+                Starting::Decision(admit, decide, hold) => match admit.await {
                     Err(shed) => Started::ShedDecision(shed),
                     Ok(permits) => {
                         let held = hold(permits);

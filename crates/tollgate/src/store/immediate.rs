@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use smallvec::SmallVec;
-use tollgate_core::charge::{ChargeId, Operation};
+use tollgate_core::charge::ChargeId;
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestamp};
 
@@ -39,15 +39,9 @@ pub trait ImmediateStore: Store {
         readings: &mut Vec<Reading>,
     ) -> Result<DecisionSource, StoreError> {
         let charges: SmallVec<[Charge<'_>; INLINE]> =
-            planned.iter().map(|planned| charge_of(planned, id)).collect();
+            planned.iter().map(|planned| planned.charge(id)).collect();
         self.apply_into(now, &charges, readings)
     }
-}
-
-/// Converts `planned` to a charge of a store call, with the charge id `id`.
-pub(super) fn charge_of(planned: &PlannedCharge, id: ChargeId) -> Charge<'_> {
-    let PlannedCharge { limit, subject, cost, .. } = planned;
-    Charge { limit, subject, operation: Operation::Charge { cost: *cost, id } }
 }
 
 impl<S: ImmediateStore> ImmediateStore for Arc<S> {

@@ -1,5 +1,6 @@
 //! Tests of the library's public API: limiter, memory store, headers and the tower layer.
 
+mod at_once;
 mod billing_days;
 mod concurrency_wait;
 mod decisions;

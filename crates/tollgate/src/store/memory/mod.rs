@@ -66,7 +66,6 @@ pub use stats::{LimitStats, Stats};
 pub(crate) use fingerprint::KEY_DIMENSION;
 
 use super::ImmediateStore;
-use super::immediate::charge_of;
 use fingerprint::{Fingerprinter, SubjectHash};
 use pool::Pool;
 use shard::Shard;
@@ -308,7 +307,7 @@ impl ImmediateStore for Memory {
             }
         }
         let charges: SmallVec<[Charge<'_>; call::INLINE]> =
-            planned.iter().map(|planned| charge_of(planned, id)).collect();
+            planned.iter().map(|planned| planned.charge(id)).collect();
         self.apply_into(now, &charges, readings)
     }
 }
@@ -320,6 +319,14 @@ impl Store for Memory {
         charges: &[Charge<'_>],
     ) -> impl Future<Output = Result<Readings, StoreError>> + Send {
         std::future::ready(self.apply_now(now, charges))
+    }
+
+    fn apply_at_once(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Option<Result<Readings, StoreError>> {
+        Some(self.apply_now(now, charges))
     }
 }
 
