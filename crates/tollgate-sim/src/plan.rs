@@ -4,6 +4,7 @@
 mod action;
 mod changes;
 mod cluster;
+mod failover;
 mod kind;
 mod memory;
 mod overrides;
@@ -338,57 +339,6 @@ impl Plan {
             let back = from + random.within(50..=3_000);
             self.push(back, Action::Start { server, has_data: true });
         }
-    }
-
-    fn draw_failover(&mut self, random: &mut Random) {
-        let primary = self.any_primary(random);
-        let (replica, at) = (primary + 1, random.within(500..=4_000));
-        if random.chance(30) {
-            let cut = at.saturating_sub(random.within(10..=400));
-            self.push(cut, Action::Detach { server: replica, on: true });
-        }
-        let promoted = at + random.within(1..=3_000);
-        let (back, follows) = (promoted + random.within(10..=3_000), promoted + 3_000);
-        match random.within(0..=2) {
-            0 => {
-                // In a planned failover, the old primary becomes a replica immediately.
-                self.push(at, Action::Promote(replica));
-                self.push(at + 1, Action::Follow { server: primary, primary: replica });
-            }
-            1 => {
-                self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
-                self.push(promoted, Action::Promote(replica));
-                self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-                self.push(back.max(follows), Action::Follow { server: primary, primary: replica });
-            }
-            _ => {
-                self.push(at, Action::Freeze(primary));
-                self.push(promoted, Action::Promote(replica));
-                self.push(back, Action::Thaw(primary));
-                self.push(back.max(follows), Action::Follow { server: primary, primary: replica });
-            }
-        }
-        self.losses += 1;
-    }
-
-    fn draw_two_primaries(&mut self, random: &mut Random) {
-        let primary = self.any_primary(random);
-        let replica = primary + 1;
-        let at = random.within(500..=2_000);
-        let promoted = at + random.within(500..=2_000);
-        // After this time, the nodes have written the replication epoch of the promoted server.
-        let back = promoted + random.within(4_000..=6_000);
-        self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
-        self.push(promoted, Action::Promote(replica));
-        self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-        // A node that starts now has to choose a primary without having observed the servers
-        // before.
-        let node = self.any_node(random);
-        let stopped = back + random.within(10..=2_000);
-        self.push(stopped, Action::StopNode(node));
-        self.push(stopped + random.within(1..=500), Action::StartNode(node));
-        self.losses += 1;
-        self.restarts += 1;
     }
 
     fn draw_losses(&mut self, random: &mut Random) {

@@ -2,6 +2,7 @@
 
 use tollgate_conformance::Random;
 
+use super::failover::PrimaryLoss;
 use super::{Action, Plan};
 
 impl Plan {
@@ -24,36 +25,20 @@ impl Plan {
     fn draw_promotion(&mut self, random: &mut Random) {
         let primary = self.any_primary(random);
         let (replica, at) = (primary + 1, random.within(500..=4_000));
-        if random.chance(30) {
-            let cut = at.saturating_sub(random.within(10..=400));
-            self.push(cut, Action::Detach { server: replica, on: true });
-        }
+        self.draw_cut(random, replica, at);
         let later = at + random.within(1..=3_000);
         let back = later + random.within(10..=3_000);
-        let is_planned = match random.within(0..=3) {
-            0 => true,
-            1 => {
-                self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
-                self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-                false
+        let loss = self.draw_primary_loss(random, primary, at, back, true);
+        if loss == PrimaryLoss::Unreachable {
+            // The primary answers the nodes, as long as it does not miss the other servers.
+            self.push(at, Action::Detach { server: replica, on: true });
+            if random.chance(50) {
+                let alone = at + random.within(500..=3_000);
+                let action = Action::ClusterDown { server: primary, on: true };
+                self.push(alone.min(back), action);
             }
-            2 => {
-                self.push(at, Action::Freeze(primary));
-                self.push(back, Action::Thaw(primary));
-                false
-            }
-            _ => {
-                // Only the other servers cannot reach the primary. It answers the nodes, as long as
-                // it does not miss the other servers.
-                self.push(at, Action::Detach { server: replica, on: true });
-                if random.chance(50) {
-                    let alone = at + random.within(500..=3_000);
-                    let action = Action::ClusterDown { server: primary, on: true };
-                    self.push(alone.min(back), action);
-                }
-                false
-            }
-        };
+        }
+        let is_planned = loss == PrimaryLoss::Planned;
         let (promoted, follows) =
             if is_planned { (at, at + 1) } else { (later, back + random.within(1..=500)) };
         self.push(promoted, Action::Promote(replica));

@@ -2,6 +2,7 @@
 
 use tollgate_conformance::Random;
 
+use super::failover::PrimaryLoss;
 use super::{Action, Plan};
 
 /// The number of sentinels in a world: two of them can outvote the third.
@@ -21,21 +22,8 @@ impl Plan {
         let promoted = suspected + random.within(50..=1_500);
         let back = promoted + random.within(10..=3_000);
         let follows = back + random.within(10..=2_000);
-        let is_planned = match random.within(0..=3) {
-            0 => true,
-            1 => {
-                self.push(at, Action::Crash { server: primary, silent: random.chance(50) });
-                self.push(back, Action::Start { server: primary, has_data: random.chance(50) });
-                false
-            }
-            2 => {
-                self.push(at, Action::Freeze(primary));
-                self.push(back, Action::Thaw(primary));
-                false
-            }
-            // Only the sentinels cannot reach the primary. It still answers the nodes.
-            _ => false,
-        };
+        let loss = self.draw_primary_loss(random, primary, at, back, true);
+        let is_planned = loss == PrimaryLoss::Planned;
         self.push(promoted, Action::Promote(replica));
         let followed = if is_planned { promoted + 1 } else { follows };
         self.push(followed, Action::Follow { server: primary, primary: replica });
