@@ -289,6 +289,7 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::BeginMove { from, to, upper } => cluster.begin_move(from, to, upper),
         Action::MoveKeys(from) => cluster.move_keys(from),
         Action::EndMove(from) => cluster.end_move(from),
+        Action::KeepSlots(server) => cluster.keep_slots(server),
         Action::Override { node, quota, lasts } => fleet.begin_override(node, quota, lasts),
     }
 }

@@ -54,6 +54,15 @@ impl Cluster {
         }
     }
 
+    /// Makes `server` serve its moving slots as before, until it receives the newest configuration.
+    pub(crate) fn keep_slots(&self, server: usize) {
+        self.with(server, |server| {
+            if let Some(member) = &mut server.member {
+                member.migrating = None;
+            }
+        });
+    }
+
     /// Moves one of every `step` keys of the slots that `from` is moving. Returns `false` if no
     /// slots are being moved, or if one of the two servers does not execute commands.
     fn move_each(&self, from: usize, step: usize) -> bool {

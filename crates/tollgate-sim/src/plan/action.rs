@@ -160,6 +160,10 @@ pub enum Action {
     /// The last keys of moving slots are moved, and the slots get their new owner. The value is the
     /// index of the primary that owned the slots.
     EndMove(usize),
+    /// A server serves its moving slots as before, although another server may own them by now. The
+    /// value is the index of the server. No Redis server does this, and no plan contains it: tests
+    /// add it, to show that the judge detects it.
+    KeepSlots(usize),
     /// A node changes the override of the second limit.
     Override {
         /// The node.
@@ -205,7 +209,8 @@ impl Action {
             | Self::ClusterDown { .. }
             | Self::BeginMove { .. }
             | Self::MoveKeys(_)
-            | Self::EndMove(_) => None,
+            | Self::EndMove(_)
+            | Self::KeepSlots(_) => None,
         }
     }
 }
