@@ -7,12 +7,9 @@ use tokio::time::{Instant, sleep};
 use tollgate_conformance::Random;
 
 use crate::judge::Judge;
-use crate::node::{Fleet, Phase};
+use crate::node::{Answer, Fleet, Phase};
+use crate::plan::{OverrideEffect, SUBJECT_PERIOD};
 use crate::trace::Trace;
-
-/// The interval after which callers begin to use another new subject. During each fault, some
-/// subjects are therefore new, and others have reached their limit.
-const SUBJECT_PERIOD: Duration = Duration::from_millis(500);
 
 /// How often callers send requests, and how long they use a subject.
 #[derive(Clone, Copy, Debug)]
@@ -43,18 +40,18 @@ pub(crate) struct Client {
 impl Client {
     /// Sends requests one after another until the phase ends. `load` determines the pauses.
     pub(crate) async fn call(self, mut random: Random, load: Load) {
-        let others = load.subject_life / u64::try_from(SUBJECT_PERIOD.as_millis()).unwrap_or(1);
+        let others = load.subject_life / SUBJECT_PERIOD;
         let mut subjects = Vec::new();
         while Instant::now() < self.until {
-            let newest = self.begun.elapsed().as_millis() / SUBJECT_PERIOD.as_millis();
-            let newest = u64::try_from(newest).unwrap_or(0);
+            let newest = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(0);
+            let newest = newest / SUBJECT_PERIOD;
             let number = if random.chance(70) {
                 newest
             } else {
                 random.within(newest.saturating_sub(others)..=newest)
             };
             while subjects.len() as u64 <= number {
-                subjects.push(format!("{:?}-{}", self.phase, subjects.len()));
+                subjects.push(self.phase.subject(subjects.len() as u64));
             }
             let subject = &subjects[number as usize];
             let path = random.one_of(&["/long", "/long", "/both", "/short"]);
@@ -93,7 +90,12 @@ impl Client {
                 |answer| {
                     let word = if answer.is_admitted { "admitted" } else { "refused" };
                     let (source, waited) = (answer.source, answer.waited.as_millis());
-                    format!("{subject} {path}: {word} by {source:?} after {waited} ms")
+                    let effect = match answer.effect {
+                        OverrideEffect::Quota(_) => String::new(),
+                        _ if path == "/short" => String::new(),
+                        effect => format!(" ({effect:?})"),
+                    };
+                    format!("{subject} {path}: {word} by {source:?}{effect} after {waited} ms")
                 },
             );
             (format!("node {}", self.node), what)
@@ -105,12 +107,14 @@ impl Client {
         answer.filter(|answer| !answer.is_admitted)?.ready_at
     }
 
-    /// Sends requests for `subject` until the store refuses one, but at most `at_most` requests.
+    /// Sends requests for `subject` until one is refused or an override lifts the limit, but at
+    /// most `at_most` requests.
     pub(crate) async fn drain(&self, subject: &str, at_most: u64) {
         for _ in 0..at_most {
             let answer = self.fleet.check(self.node, subject, "/long").await;
             self.judge.record(self.phase, subject, "/long", answer);
-            if answer.is_some_and(|answer| !answer.is_admitted) {
+            let is_limited = |answer: &Answer| matches!(answer.effect, OverrideEffect::Quota(_));
+            if answer.is_some_and(|answer| !answer.is_admitted || !is_limited(&answer)) {
                 return;
             }
         }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use tollgate_link::simulation::{ByteStream, Connecting, Network as NodeNetwork};
 
 use crate::network::{Network, Party, Stream};
-use crate::plan::{Kind, Plan, sentinel_name};
+use crate::plan::{Plan, StoreKind, sentinel_name};
 use crate::sentinel::Sentinel;
 use crate::server::{
     Args, Malformed, Membership, Reply, Role, Server, Session, SlotOwners, Write, command,
@@ -76,7 +76,7 @@ impl Cluster {
                 after[0].follow(primary, &before[primary]);
             }
         }
-        if plan.kind == Kind::Cluster {
+        if plan.store == StoreKind::Cluster {
             let primary = |server: &Server| match server.role {
                 Role::Primary => None,
                 Role::Replica(primary) => Some(primary),
@@ -99,7 +99,7 @@ impl Cluster {
             servers: Mutex::new(servers),
             names,
             nodes: plan.nodes,
-            is_memcached: plan.kind == Kind::Memcached,
+            is_memcached: plan.store == StoreKind::Memcached,
             replication_delay: Duration::from_millis(plan.replication_delay),
         })
     }

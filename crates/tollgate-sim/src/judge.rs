@@ -7,11 +7,15 @@
 //! While faults last, the bounds of `docs/bounds.md` hold. They are computed from the world's
 //! numbers of nodes, callers, losses and restarts. No decision ever takes longer than the deadline.
 
+mod effects;
+
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 use tollgate_conformance::history::{Allowance, History};
 use tollgate_core::Cost;
 use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
@@ -19,7 +23,7 @@ use tollgate_stores::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
 use tollgate_stores::rebalance::max_double_count;
 
 use crate::node::{Answer, Phase, Source};
-use crate::plan::{Kind, Plan};
+use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
 
 /// The largest number of violations that are reported for a world.
 const MAX_VIOLATIONS: usize = 20;
@@ -74,7 +78,9 @@ pub(crate) struct Lost {
 /// requirements.
 #[derive(Debug)]
 pub(crate) struct Judge {
+    plan: Plan,
     max_wait: Duration,
+    faults_begun: OnceLock<Instant>,
     state: Mutex<State>,
 }
 
@@ -96,7 +102,9 @@ impl Judge {
             _ => Duration::ZERO,
         };
         let deadline = Duration::from_millis(plan.deadline) + TIMER_GRAIN;
-        Self { max_wait: deadline + transfer, state: Mutex::default() }
+        let plan = plan.clone();
+        let (faults_begun, state) = (OnceLock::new(), Mutex::default());
+        Self { plan, max_wait: deadline + transfer, faults_begun, state }
     }
 
     /// Records the answer to a request of `subject`. An `answer` of `None` means that the node
@@ -117,8 +125,12 @@ impl Judge {
         state.figures.decisions += 1;
         state.figures.by_nodes += u64::from(answer.source != Source::Store);
         state.figures.longest_wait = state.figures.longest_wait.max(waited);
+        // If an override lifts the limit or blocks the subject, the limit counts nothing.
+        let is_limited = matches!(answer.effect, OverrideEffect::Quota(_));
         match answer.source {
             _ if !is_charged => {}
+            _ if answer.effect == OverrideEffect::Counted => tally.leaked += 1,
+            _ if !is_limited => {}
             Source::Store if answer.is_admitted => tally.by_store += 1,
             Source::Store => tally.is_used_up |= answer.is_long_used_up,
             Source::Local => tally.by_nodes += u64::from(answer.is_admitted),
@@ -128,12 +140,30 @@ impl Judge {
             }
             Source::Uncertain | Source::Nothing => tally.leaked += 1,
         }
-        if answer.waited > self.max_wait {
-            let most = self.max_wait;
+        // Charges that cannot refuse a request are a second call of the store.
+        let calls = if answer.effect == OverrideEffect::Counted { 2 } else { 1 };
+        let most = self.max_wait * calls;
+        if answer.waited > most {
             state.violates(format!("a decision on {subject} took {waited} ms, beyond {most:?}"));
         }
         if answer.source == Source::Nothing {
             state.violates(format!("no decision on {subject}"));
+        }
+        if is_charged && !self.is_effect_right(phase, subject, &answer) {
+            let effect = answer.effect;
+            state.violates(format!("{phase:?}: {subject} had {effect:?}, which is not in force"));
+        }
+        // A request on `/both` can also be refused by the other limit.
+        let is_wrong = match answer.effect {
+            OverrideEffect::Quota(_) => false,
+            OverrideEffect::Blocked => answer.is_admitted,
+            OverrideEffect::Unlimited | OverrideEffect::Counted => {
+                path == "/long" && !answer.is_admitted
+            }
+        };
+        if is_charged && is_wrong {
+            let word = if answer.is_admitted { "admitted" } else { "refused" };
+            state.violates(format!("{subject} was {word} although it had {:?}", answer.effect));
         }
         if phase.is_calm() && answer.source != Source::Store {
             let source = answer.source;
@@ -158,8 +188,8 @@ impl Judge {
 
     /// Returns the subjects that sent requests during the faults. Also records the units that each
     /// of them has been admitted so far.
-    pub(crate) fn begin_drain(&self, plan: &Plan) -> Vec<String> {
-        let state = &mut *self.state.lock();
+    pub(crate) fn begin_drain(&self) -> Vec<String> {
+        let (plan, state) = (&self.plan, &mut *self.state.lock());
         // If subjects are used for a limited time, some of their windows have ended by now.
         if plan.subject_life < u64::MAX {
             return Vec::new();
@@ -174,17 +204,16 @@ impl Judge {
     /// Checks all requirements. Returns the numbers of the run and the violations.
     pub(crate) fn finish(
         &self,
-        plan: &Plan,
         histories: [(&str, History); 2],
         lost: Lost,
     ) -> (Figures, Vec<String>) {
-        let state = &mut *self.state.lock();
+        let (plan, state) = (&self.plan, &mut *self.state.lock());
         for (when, history) in histories {
             // The status after a charge can include units that the node takes in advance at the
             // same time.
             let leased = unused_units(plan) * plan.nodes as u64;
             let held = held_in_flight(plan);
-            let step_by_step = plan.kind == Kind::Memcached;
+            let step_by_step = plan.store == StoreKind::Memcached;
             let allowance = Allowance { leased, held, step_by_step, ..Allowance::default() };
             let report = history.check(allowance);
             if !report.is_sound() {
@@ -217,8 +246,7 @@ impl State {
     /// the store refused a request because of the limit, they must equal the quota, except for
     /// units that quota leases or requests in flight held.
     fn check_exact(&mut self, plan: &Plan, phase: Phase, subject: &str, tally: &Tally) {
-        let (first, last) = plan.first_and_last_quota();
-        let quota = if phase == Phase::Before { first } else { last };
+        let quota = effects::exact_quota(plan, phase, subject);
         let (admitted, least) = (tally.by_store, quota.saturating_sub(early_by_leases(plan)));
         if admitted > quota || (tally.is_used_up && admitted < least) {
             self.violates(format!("{subject} was admitted {admitted} units of {quota}"));
@@ -227,7 +255,8 @@ impl State {
 
     /// Checks a subject of the phase with faults against its [`Bounds`].
     fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: Lost) {
-        let (quota, bounds) = (plan.most_quota(), Bounds::of(plan));
+        let (least, quota) = plan.quotas_of(Phase::During.number_of(subject));
+        let bounds = Bounds::of(plan, quota);
         let figures = &mut self.figures;
         figures.store_bound = figures.store_bound.max(tally.by_store * 100 / bounds.by_store);
         figures.local_bound = figures.local_bound.max(tally.by_nodes * 100 / bounds.by_nodes);
@@ -258,8 +287,7 @@ impl State {
         }
         let missing =
             tally.leaked + tally.uncertain + bounds.counted_early + lost.leased + lost.unrefunded;
-        if tally.is_used_up && total + missing < plan.least_quota() {
-            let least = plan.least_quota();
+        if tally.is_used_up && total + missing < least {
             self.violates(format!(
                 "{subject} was refused after {total} units of {least}, and {missing} may be lost"
             ));
@@ -286,8 +314,9 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(plan: &Plan) -> Self {
-        let (quota, nodes) = (plan.most_quota(), plan.nodes as u64);
+    /// Returns the bounds of a subject with at most the given quota.
+    fn of(plan: &Plan, quota: u64) -> Self {
+        let nodes = plan.nodes as u64;
         let is_replayed = matches!(plan.kind, Kind::Failover | Kind::Cluster)
             && plan.nodes == 1
             && plan.restarts == 0;
@@ -323,7 +352,7 @@ fn leased_by_others(plan: &Plan) -> u64 {
 /// several limits has several steps.
 fn held_in_flight(plan: &Plan) -> u64 {
     let in_flight = (plan.nodes * plan.callers) as u64;
-    if unused_units(plan) > 0 || plan.kind == Kind::Memcached { in_flight } else { 0 }
+    if unused_units(plan) > 0 || plan.store == StoreKind::Memcached { in_flight } else { 0 }
 }
 
 /// Returns the most units of a leased limit that can remain unused when a request is refused.

@@ -8,11 +8,14 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
+use tollgate::decision::{AppliedOverride, Decision};
+use tollgate::overrides::{Effect, Override};
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
 use tollgate_backend::{Backend, Counts, PolicyFile, Refunds};
 use tollgate_conformance::history::{History, Recorder};
 use tollgate_core::{
-    Admission, Charge, Headers, Readings, RequestAttributes, Store, StoreError, Timestamp,
+    Admission, Charge, Evaluation, Headers, Limit, Readings, RequestAttributes, Store, StoreError,
+    Timestamp,
 };
 use tollgate_link::simulation::with_network;
 use tollgate_policy::LoadedPolicy;
@@ -21,7 +24,7 @@ use tollgate_stores::fallback::LocalChargeCounts;
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};
 use crate::overrides::NodeOverrides;
-use crate::plan::{Kind, Plan, Version};
+use crate::plan::{Kind, OverrideEffect, Plan, Version};
 use crate::policy;
 
 /// The name of the policy file in messages.
@@ -41,6 +44,25 @@ pub(crate) enum Phase {
 }
 
 impl Phase {
+    /// Returns the name of a subject of this phase.
+    pub(crate) fn subject(self, number: u64) -> String {
+        format!("{}-{number}", self.name())
+    }
+
+    /// Returns the number of a subject of this phase. Returns `None` if the subject has no number.
+    pub(crate) fn number_of(self, subject: &str) -> Option<u64> {
+        subject.strip_prefix(self.name())?.strip_prefix('-')?.parse().ok()
+    }
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Before => "Before",
+            Self::During => "During",
+            Self::Recovering => "Recovering",
+            Self::After => "After",
+        }
+    }
+
     /// Returns whether limits are exact in this phase.
     pub(crate) const fn is_calm(self) -> bool {
         matches!(self, Self::Before | Self::After)
@@ -130,6 +152,9 @@ pub(crate) enum Source {
 pub(crate) struct Answer {
     pub(crate) is_admitted: bool,
     pub(crate) source: Source,
+    /// The effect that the limit of 120 s had on the request, if the request is charged on this
+    /// limit.
+    pub(crate) effect: OverrideEffect,
     /// If the request was refused, the time from which a retry should be admitted.
     pub(crate) ready_at: Option<Timestamp>,
     /// Whether the limit of 120 s refused the request.
@@ -234,14 +259,14 @@ impl Fleet {
         let clock = backend.clock(place.clock.clone());
         let store = RecordedBackend { backend, records: Arc::clone(&self.records) };
         let limiter = Limiter::new(Revision::new(loaded.policy, loaded.version), store);
-        let limiter = Arc::new(limiter.with_key(key).with_clock(clock));
+        let limiter = Arc::new(limiter.with_key(key.clone()).with_clock(clock));
         let file = PolicyFile::new(
             Path::new(POLICY_NAME),
             Arc::clone(&limiter),
             loaded.settings,
             Refunds::ByResponses,
         );
-        let overrides = self.has_overrides.then(|| NodeOverrides::start(Arc::clone(&limiter)));
+        let overrides = self.has_overrides.then(|| NodeOverrides::start(Arc::clone(&limiter), key));
         *place.running.lock() = Some(Running { limiter, file, overrides });
     }
 
@@ -330,31 +355,50 @@ impl Fleet {
         limiters.map(of_node).sum()
     }
 
-    /// Makes a node begin a change of the override of the second limit.
-    pub(crate) fn begin_override(&self, node: usize, quota: Option<u64>, lasts: Option<u64>) {
+    /// Makes a node begin a change of an override of the second limit: of the subject with this
+    /// name, or of all subjects.
+    pub(crate) fn begin_override(
+        &self,
+        node: usize,
+        subject: Option<&str>,
+        effect: Option<OverrideEffect>,
+        lasts: Option<u64>,
+    ) {
         if let Some(Running { overrides: Some(overrides), .. }) = &*self.nodes[node].running.lock()
         {
-            overrides.begin(quota, lasts);
+            overrides.begin(subject, effect, lasts);
         }
     }
 
-    /// Makes a node change the override of the second limit, and waits for the result.
-    pub(crate) async fn override_quota(
+    /// Makes a node change an override of the second limit, and waits for the result.
+    pub(crate) async fn change_override(
         &self,
         node: usize,
-        quota: Option<u64>,
+        subject: Option<&str>,
+        effect: Option<OverrideEffect>,
     ) -> Result<(), String> {
         let change = match &*self.nodes[node].running.lock() {
-            Some(Running { overrides: Some(overrides), .. }) => overrides.change(quota, None),
+            Some(Running { overrides: Some(overrides), .. }) => {
+                overrides.change(subject, effect, None)
+            }
             _ => return Err("the node does not run".to_owned()),
         };
         change.await
     }
 
-    /// Returns the quota of the override of the second limit at each node, if it has one.
-    pub(crate) fn overridden_quotas(&self) -> Vec<Option<u64>> {
+    /// Returns the overrides that are in force at each node.
+    pub(crate) fn overrides(&self) -> Vec<Vec<Arc<Override>>> {
         let of_node = |node: &Node| match &*node.running.lock() {
-            Some(Running { overrides: Some(overrides), .. }) => overrides.quota(),
+            Some(Running { overrides: Some(overrides), .. }) => overrides.in_force(),
+            _ => Vec::new(),
+        };
+        self.nodes.iter().map(of_node).collect()
+    }
+
+    /// Returns the effect of the override of a subject, or of all subjects, at each node.
+    pub(crate) fn override_effects(&self, subject: Option<&str>) -> Vec<Option<OverrideEffect>> {
+        let of_node = |node: &Node| match &*node.running.lock() {
+            Some(Running { overrides: Some(overrides), .. }) => overrides.effect(subject),
             _ => None,
         };
         self.nodes.iter().map(of_node).collect()
@@ -402,10 +446,29 @@ impl Fleet {
         Some(Answer {
             is_admitted: decision.is_admitted(),
             source: source(decision.source),
+            effect: effect(&decision),
             ready_at: ready_at.max(),
             is_long_used_up: refused.clone().any(|status| status.limit.name() == "long"),
             waited,
         })
+    }
+}
+
+/// Returns the effect that the limit of 120 s had on a decision, from the statuses of the decision.
+fn effect(decision: &Decision) -> OverrideEffect {
+    let is_long = |limit: &Limit| limit.name() == "long";
+    let is_blocked = |applied: &AppliedOverride| {
+        is_long(&applied.limit) && applied.definition.effect == Effect::Blocked
+    };
+    let find = |evaluation: &Evaluation| {
+        let status = evaluation.statuses.iter().find(|status| is_long(&status.limit));
+        status.map(|status| status.limit.capacity())
+    };
+    match (find(&decision.evaluation), decision.shadow.as_ref().and_then(find)) {
+        (Some(_), _) if decision.overrides.iter().any(is_blocked) => OverrideEffect::Blocked,
+        (Some(quota), _) => OverrideEffect::Quota(quota),
+        (None, Some(_)) => OverrideEffect::Counted,
+        (None, None) => OverrideEffect::Unlimited,
     }
 }
 

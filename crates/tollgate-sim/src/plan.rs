@@ -7,9 +7,11 @@ mod cluster;
 mod failover;
 mod kind;
 mod memory;
+mod override_effect;
 mod overrides;
 mod sentinels;
 mod smaller;
+mod store;
 mod version;
 
 use std::fmt;
@@ -18,7 +20,13 @@ use tollgate_conformance::Random;
 
 pub use action::Action;
 pub use kind::Kind;
+pub use override_effect::{GrantedOverride, OverrideEffect};
+pub use store::StoreKind;
 pub use version::{Defect, Version};
+
+/// The interval in ms after which callers begin to use another new subject. During each fault,
+/// some subjects are therefore new, and others have reached their limit.
+pub(crate) const SUBJECT_PERIOD: u64 = 500;
 
 /// The longest pause of a caller after a refusal, in ms. Some kinds of worlds use another value.
 const PAUSE_AFTER_REFUSAL: u64 = 120;
@@ -71,6 +79,8 @@ pub struct Plan {
     pub seed: u64,
     /// The kind of the world.
     pub kind: Kind,
+    /// The store in which the counters are.
+    pub store: StoreKind,
     /// The number of nodes.
     pub nodes: usize,
     /// The number of shards.
@@ -109,8 +119,11 @@ pub struct Plan {
     pub versions: Vec<Version>,
     /// The index of the policy version that all nodes use at the end.
     pub last_version: usize,
-    /// The quota of the override at the end, if there is one.
-    pub last_override: Option<u64>,
+    /// The overrides that may be in force while faults last. The judge permits no others.
+    pub overrides: Vec<GrantedOverride>,
+    /// The overrides at the end. Each has the number of its subject, or `None` if it is the
+    /// override of all subjects.
+    pub last_overrides: Vec<(Option<u64>, OverrideEffect)>,
     /// The faults and changes, in order. Each has its time in ms since the beginning of the faults.
     pub actions: Vec<(u64, Action)>,
     /// The duration of all faults together, in ms. 0 if there are no faults.
@@ -169,15 +182,17 @@ impl Plan {
     }
 
     fn sized(seed: u64, kind: Kind, random: &mut Random) -> Self {
-        let needs_replica =
-            matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels | Kind::Cluster);
+        let store = StoreKind::of(kind, random);
+        let needs_replica = store == StoreKind::Cluster
+            || matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels);
         let shards = match kind {
-            Kind::Rebalance | Kind::Cluster => random.one_of(&[2, 3]),
+            _ if store == StoreKind::Cluster => random.one_of(&[2, 3]),
+            Kind::Rebalance => random.one_of(&[2, 3]),
             Kind::Rollout => 2,
             _ => random.one_of(&[1, 1, 2]),
         };
-        let servers_per_shard = match kind {
-            Kind::Memcached => 1,
+        let servers_per_shard = match store {
+            StoreKind::Memcached => 1,
             _ if needs_replica => 2,
             _ => random.one_of(&[1, 2]),
         };
@@ -190,7 +205,7 @@ impl Plan {
         // When a quota lease ends, a decision needs three round trips within its deadline.
         let longest = match kind {
             Kind::Leases => longest.min(2),
-            Kind::Memcached => longest.min(1),
+            _ if store == StoreKind::Memcached => longest.min(1),
             _ => longest,
         };
         let (delays, callers, pause) = match kind {
@@ -201,13 +216,17 @@ impl Plan {
         let mut plan = Self {
             seed,
             kind,
+            store,
             nodes,
             shards,
             servers_per_shard,
             sentinels: 0,
             uses_script: random.chance(30),
             delays,
-            deadline: if kind == Kind::Memcached { MEMCACHED_DEADLINE } else { DEADLINE },
+            deadline: match store {
+                StoreKind::Memcached => MEMCACHED_DEADLINE,
+                StoreKind::Redis | StoreKind::Cluster => DEADLINE,
+            },
             replication_delay: random.one_of(&[0, 1, 5, 20, 100]),
             // The differences between the clocks are far below half of the default clock skew.
             node_clocks: (0..nodes).map(|_| random.within(0..=400) as i64 - 200).collect(),
@@ -221,7 +240,8 @@ impl Plan {
             quotas: quotas(random),
             versions: Vec::new(),
             last_version: 0,
-            last_override: None,
+            overrides: Vec::new(),
+            last_overrides: Vec::new(),
             actions: Vec::new(),
             faults_last: 0,
             losses: 0,
@@ -236,17 +256,8 @@ impl Plan {
         (self.quotas.1, self.versions[self.last_version].quotas.1)
     }
 
-    /// Returns the largest quota of the second limit in the versions that nodes accept.
-    pub(crate) fn most_quota(&self) -> u64 {
-        self.accepted_quotas().max().unwrap_or(self.quotas.1)
-    }
-
-    /// Returns the smallest quota of the second limit in the versions that nodes accept.
-    pub(crate) fn least_quota(&self) -> u64 {
-        self.accepted_quotas().min().unwrap_or(self.quotas.1)
-    }
-
-    fn accepted_quotas(&self) -> impl Iterator<Item = u64> {
+    /// Returns the quotas of the second limit in the versions that nodes accept.
+    pub(crate) fn accepted_quotas(&self) -> impl Iterator<Item = u64> {
         let accepted = self.versions.iter().filter(|version| version.defect.is_none());
         accepted.map(|version| version.quotas.1)
     }
@@ -387,13 +398,15 @@ impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{}: {} nodes with {} callers each, {} shards of {} servers, {} sentinels, the step as \
-             a {}, packets of {} to {} ms, replication of {} ms, quotas {} per 2 s and {} per 120 s",
+            "{}: {} nodes with {} callers each, {} shards of {} servers in {}, {} sentinels, the \
+             step as a {}, packets of {} to {} ms, replication of {} ms, quotas {} per 2 s and {} \
+             per 120 s",
             self.kind,
             self.nodes,
             self.callers,
             self.shards,
             self.servers_per_shard,
+            self.store,
             self.sentinels,
             if self.uses_script { "script" } else { "function" },
             self.delays.0,

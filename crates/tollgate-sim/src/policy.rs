@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::plan::{Defect, Kind, Plan, ServerAddress, Version, sentinel_name, shard_name};
+use crate::plan::{Defect, Plan, ServerAddress, StoreKind, Version, sentinel_name, shard_name};
 
 /// Returns the text of the policy file for a version of the policy.
 pub(crate) fn text(plan: &Plan, version: &Version) -> String {
@@ -25,7 +25,9 @@ pub(crate) fn text(plan: &Plan, version: &Version) -> String {
          store:\n"
     );
     match version.percent {
-        None if plan.kind == Kind::Memcached => text.push_str(&memcached(plan, &version.shards)),
+        None if plan.store == StoreKind::Memcached => {
+            text.push_str(&memcached(plan, &version.shards));
+        }
         None => text.push_str(&format!("  {}\n", redis(plan, version, &version.shards))),
         Some(percent) => {
             let _ = writeln!(text, "  rollout:\n    percent: {percent}%");
@@ -64,7 +66,7 @@ fn memcached(plan: &Plan, shards: &[usize]) -> String {
 }
 
 fn shard_list(plan: &Plan, shards: &[usize]) -> String {
-    if plan.kind == Kind::Cluster {
+    if plan.store == StoreKind::Cluster {
         let url = |place: ServerAddress| format!("\"redis://{}:6379\"", place.name());
         let nodes: Vec<_> = plan.servers().map(url).collect();
         return format!("a: {{ nodes: [{}] }}", nodes.join(", "));

@@ -13,7 +13,7 @@ use crate::clients::{Client, Load};
 use crate::cluster::Cluster;
 use crate::judge::{Figures, Judge, Lost};
 use crate::node::{Fleet, Phase};
-use crate::plan::{Action, Kind, Plan};
+use crate::plan::{Action, Kind, Plan, StoreKind};
 use crate::trace::{Event, Trace};
 
 /// The time that a world gets at its start. In this time, every node has queried every server.
@@ -97,7 +97,7 @@ impl<'p> World<'p> {
             leased: self.fleet.lost_lease_units(),
             unrefunded: self.fleet.unrefunded_units(),
         };
-        let (figures, violations) = self.judge.finish(self.plan, histories, lost);
+        let (figures, violations) = self.judge.finish(histories, lost);
         Outcome { violations, figures, events: self.trace.events() }
     }
 
@@ -115,6 +115,7 @@ impl<'p> World<'p> {
             let lasts = Duration::from_millis(self.plan.faults_last);
             let (plan, cluster) = (self.plan, Arc::clone(&self.cluster));
             let fleet = Arc::clone(&self.fleet);
+            self.judge.begin_faults();
             let faults = async move {
                 let begun = Instant::now();
                 for (at, action) in &plan.actions {
@@ -136,10 +137,10 @@ impl<'p> World<'p> {
     /// Returns the units that nodes admitted without the store, and that the store does not count.
     fn lost_local_units(&self) -> u64 {
         let lost = self.fleet.lost_local_units();
-        // If a version of the policy raised the quota, the units that the store refused because of
-        // the old quota are also not counted.
-        let is_raised = self.plan.least_quota() < self.plan.most_quota();
-        if is_raised { lost + self.fleet.exceeded_local_units() } else { lost }
+        // If a version of the policy or an override raised the quota, the units that the store
+        // refused because of the old quota are also not counted.
+        let (least, most) = self.plan.all_quotas();
+        if least < most { lost + self.fleet.exceeded_local_units() } else { lost }
     }
 
     fn note(&self, what: &str) {
@@ -198,7 +199,7 @@ impl<'p> World<'p> {
                 act(cluster, &self.fleet, Action::BlockReplies { node, server, on: false });
             }
         }
-        if plan.kind == Kind::Cluster {
+        if plan.store == StoreKind::Cluster {
             let servers = 0..plan.shards * plan.servers_per_shard;
             servers.clone().for_each(|server| act(cluster, &self.fleet, Action::EndMove(server)));
             servers.for_each(|server| act(cluster, &self.fleet, Action::Gossip(server)));
@@ -206,21 +207,34 @@ impl<'p> World<'p> {
         (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
     }
 
-    /// Checks that all nodes have the same overrides, and makes the last change of the overrides.
+    /// Checks that all nodes have the same overrides, and makes the last changes of the overrides,
+    /// each at another node.
     async fn settle_overrides(&self) {
-        let quota = self.plan.last_override;
-        let before = self.fleet.overridden_quotas();
+        let before = self.fleet.overrides();
         if before.iter().any(|other| *other != before[0]) {
             self.judge.broken(format_args!("the nodes have different overrides: {before:?}"));
         }
-        if let Err(error) = self.fleet.override_quota(0, quota).await {
-            self.judge.broken(format_args!("an override could not be changed: {error}"));
+        let last = &self.plan.last_overrides;
+        let mut changes: Vec<_> = last.iter().map(|(of, effect)| (*of, Some(*effect))).collect();
+        if !last.iter().any(|(subject, _)| subject.is_none()) {
+            changes.push((None, None));
+        }
+        for (index, (subject, effect)) in changes.iter().enumerate() {
+            let (node, subject) = (index % self.fleet.len(), subject.map(last_subject));
+            let change = self.fleet.change_override(node, subject.as_deref(), *effect);
+            if let Err(error) = change.await {
+                self.judge.broken(format_args!("an override could not be changed: {error}"));
+            }
         }
         sleep(OVERRIDES_PERIOD + OVERRIDES_MARGIN).await;
-        let after = self.fleet.overridden_quotas();
-        if after.iter().any(|other| *other != quota) {
-            self.judge
-                .broken(format_args!("the nodes have the overrides {after:?}, not {quota:?}"));
+        for (subject, effect) in changes {
+            let subject = subject.map(last_subject);
+            let after = self.fleet.override_effects(subject.as_deref());
+            if after.iter().any(|other| *other != effect) {
+                self.judge.broken(format_args!(
+                    "the nodes have the overrides {after:?} of {subject:?}, not {effect:?}"
+                ));
+            }
         }
     }
 
@@ -228,11 +242,16 @@ impl<'p> World<'p> {
     async fn drain(&self) {
         self.note("the rest of every limit is asked for");
         let now = Instant::now();
-        for (index, subject) in self.judge.begin_drain(self.plan).into_iter().enumerate() {
+        for (index, subject) in self.judge.begin_drain().into_iter().enumerate() {
             let client = self.client(index % self.fleet.len(), Phase::During, now, now);
-            client.drain(&subject, self.plan.most_quota() * 3).await;
+            client.drain(&subject, self.plan.all_quotas().1 * 3).await;
         }
     }
+}
+
+/// Returns the name of a subject of the last phase.
+fn last_subject(number: u64) -> String {
+    Phase::After.subject(number)
 }
 
 /// Executes an action of the plan.
@@ -290,6 +309,9 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::MoveKeys(from) => cluster.move_keys(from),
         Action::EndMove(from) => cluster.end_move(from),
         Action::KeepSlots(server) => cluster.keep_slots(server),
-        Action::Override { node, quota, lasts } => fleet.begin_override(node, quota, lasts),
+        Action::Override { node, subject, effect, lasts } => {
+            let subject = subject.map(|number| Phase::During.subject(number));
+            fleet.begin_override(node, subject.as_deref(), effect, lasts);
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! The faults and changes that a plan can contain.
 
+use super::OverrideEffect;
+
 /// A fault or a change of a node, a server, a sentinel or a link. Servers and sentinels are
 /// numbered together: the indices of the sentinels follow those of all servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,12 +166,14 @@ pub enum Action {
     /// value is the index of the server. No Redis server does this, and no plan contains it: tests
     /// add it, to show that the judge detects it.
     KeepSlots(usize),
-    /// A node changes the override of the second limit.
+    /// A node changes an override of the second limit.
     Override {
         /// The node.
         node: usize,
-        /// The quota of the override, or `None` to remove the override.
-        quota: Option<u64>,
+        /// The number of the subject to which the override applies, or `None` for all subjects.
+        subject: Option<u64>,
+        /// The effect of the override, or `None` to remove the override.
+        effect: Option<OverrideEffect>,
         /// How long the override is in force, in ms, or `None` for an override without an end.
         lasts: Option<u64>,
     },

@@ -22,7 +22,7 @@ impl Plan {
 
     /// Adds a promotion. The other servers receive the news at different times. The old primary is
     /// the last one, and becomes a replica then.
-    fn draw_promotion(&mut self, random: &mut Random) {
+    pub(super) fn draw_promotion(&mut self, random: &mut Random) {
         let primary = self.any_primary(random);
         let (replica, at) = (primary + 1, random.within(500..=4_000));
         self.draw_cut(random, replica, at);
@@ -57,7 +57,7 @@ impl Plan {
     }
 
     /// Adds a move of half of a primary's slots to another primary. The keys move in several steps.
-    fn draw_slot_move(&mut self, random: &mut Random) {
+    pub(super) fn draw_slot_move(&mut self, random: &mut Random) {
         let from = self.any_primary(random);
         let to = (from + self.servers_per_shard) % (self.shards * self.servers_per_shard);
         let mut at = random.within(500..=2_000);

@@ -66,9 +66,9 @@ impl Plan {
         }
     }
 
-    /// Adds the loss of `primary` at the time `at`. A primary that crashes or freezes returns at the
-    /// time `back`. The primary may be [`PrimaryLoss::Unreachable`] only if `can_be_unreachable` is
-    /// set.
+    /// Adds the loss of `primary` at the time `at`. A primary that crashes or freezes returns at
+    /// the time `back`. The primary may be [`PrimaryLoss::Unreachable`] only if
+    /// `can_be_unreachable` is set.
     pub(super) fn draw_primary_loss(
         &mut self,
         random: &mut Random,

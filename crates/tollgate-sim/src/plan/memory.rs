@@ -8,12 +8,7 @@ impl Plan {
     /// Adds outages of memcached servers. A memcached server has no data after a restart.
     pub(super) fn draw_memcached(&mut self, random: &mut Random) {
         self.draw_outages(random, 0..=3);
-        for (_, action) in &mut self.actions {
-            if let Action::Start { has_data, .. } = action {
-                *has_data = false;
-                self.losses += 1;
-            }
-        }
+        self.lose_data_at_restarts();
         if random.chance(40) {
             let (server, at) = (self.any_primary(random), random.within(0..=6_000));
             self.push(at, random.one_of(&[Action::Flush(server), Action::Evict(server)]));
@@ -43,5 +38,15 @@ impl Plan {
             self.push(to, Action::Busy { server, on: false });
         }
         self.draw_outages(random, 0..=1);
+    }
+
+    /// Makes the servers lose their data at each restart, as memcached servers do.
+    pub(super) fn lose_data_at_restarts(&mut self) {
+        for (_, action) in &mut self.actions {
+            if let Action::Start { has_data, .. } = action {
+                *has_data = false;
+                self.losses += 1;
+            }
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Worlds in which one guarantee is switched off. The judge must report a violation.
 
-use tollgate_sim::plan::Action;
+use tollgate_sim::plan::{Action, OverrideEffect};
 use tollgate_sim::{Kind, Plan, run, shrink};
 
 use crate::worlds_of;
@@ -40,19 +40,60 @@ fn nodes_with_different_percentages_are_found() {
     assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
 }
 
-/// If an override has a larger quota than every version of the plan, the store admits too many
-/// units. The judge must detect this.
-#[test]
-fn an_override_beyond_the_quotas_of_the_plan_is_found() {
-    let mut worlds = worlds_of(Kind::Overrides, 20).map(|mut plan| {
-        for (_, action) in &mut plan.actions {
-            if let Action::Override { quota: Some(quota), .. } = action {
-                *quota *= 4;
-            }
-        }
+/// Returns worlds with overrides in which `change` changes each action that changes an override.
+fn worlds_with_changed_overrides(change: fn(&mut Action)) -> impl Iterator<Item = Plan> {
+    worlds_of(Kind::Overrides, 40).map(move |mut plan| {
+        let actions = plan.actions.iter_mut().map(|(_, action)| action);
+        let overrides = actions.filter(|action| matches!(action, Action::Override { .. }));
+        overrides.for_each(change);
         plan
+    })
+}
+
+/// Returns whether the judge reports an effect of an override that no operator set.
+fn is_wrong_effect_found(plan: &Plan) -> bool {
+    run(plan, false).violations.iter().any(|violation| violation.contains("is not in force"))
+}
+
+/// An override has a larger quota than the plan states. The judge must detect this.
+#[test]
+fn an_override_with_another_quota_is_found() {
+    let mut worlds = worlds_with_changed_overrides(|action| {
+        if let Action::Override { effect: Some(OverrideEffect::Quota(quota)), .. } = action {
+            *quota *= 4;
+        }
     });
-    assert!(worlds.any(|plan| !run(&plan, false).violations.is_empty()));
+    assert!(worlds.any(|plan| is_wrong_effect_found(&plan)));
+}
+
+/// An override of one subject applies to another subject. The judge must detect this.
+#[test]
+fn an_override_of_another_subject_is_found() {
+    let mut worlds = worlds_with_changed_overrides(|action| {
+        if let Action::Override { subject: Some(subject), .. } = action {
+            *subject += 1;
+        }
+    });
+    assert!(worlds.any(|plan| is_wrong_effect_found(&plan)));
+}
+
+/// An override does not end at the time that its operator chose. The judge must detect this.
+#[test]
+fn an_override_that_does_not_end_is_found() {
+    let mut worlds = worlds_with_changed_overrides(|action| {
+        if let Action::Override { lasts, .. } = action {
+            *lasts = None;
+        }
+    });
+    assert!(worlds.any(|plan| is_wrong_effect_found(&plan)));
+}
+
+/// Servers of worlds with overrides lose counters. If the plan states that no counters are lost, the
+/// judge must detect the loss.
+#[test]
+fn counters_that_are_lost_beside_overrides_are_found() {
+    let mut worlds = worlds_of(Kind::Overrides, 100).map(|plan| Plan { losses: 0, ..plan });
+    assert!(worlds.any(|plan| is_over_admission_found(&plan)));
 }
 
 /// A node that keeps its old policy admits another quota. The judge must detect this.

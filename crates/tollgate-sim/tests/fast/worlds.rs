@@ -1,6 +1,6 @@
 //! Runs the first worlds of every kind.
 
-use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_THIRD};
+use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_THIRD, StoreKind};
 use tollgate_sim::{Kind, Plan, run};
 
 use crate::worlds_of;
@@ -56,6 +56,24 @@ fn without_faults_the_store_decides_and_with_faults_nodes_do_too() {
     assert_eq!(alone(1), 0, "distant");
     let faults: u64 = (0..4).map(|round| alone(round * 8 + 3) + alone(round * 8 + 4)).sum();
     assert!(faults > 100, "{faults} decisions by nodes alone in eight worlds with outages");
+}
+
+/// The worlds with overrides contain requests with every effect in every store.
+#[test]
+fn overrides_have_every_effect_in_every_store() {
+    let stores = [StoreKind::Redis, StoreKind::Cluster, StoreKind::Memcached];
+    let of_store = |store| ["(Unlimited)", "(Blocked)", "(Counted)"].map(|effect| (store, effect));
+    let mut missing = stores.map(of_store).concat();
+    for plan in worlds_of(Kind::Overrides, 60) {
+        let events = run(&plan, true).events;
+        missing.retain(|(store, effect)| {
+            *store != plan.store || !events.iter().any(|event| event.what.contains(effect))
+        });
+        if missing.is_empty() {
+            return;
+        }
+    }
+    panic!("no request had {missing:?}");
 }
 
 /// The worlds with a cluster contain every reply by which a server refers a node to another server
