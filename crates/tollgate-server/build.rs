@@ -7,13 +7,17 @@ use prost::Message;
 use prost_types::field_descriptor_proto::Type;
 use prost_types::{FileDescriptorProto, FileDescriptorSet};
 
-const ROOT: &str = "proto";
 const DESCRIPTORS: &str = "envoy.extensions.common.ratelimit.v3";
 const SERVICE: &str = "envoy/service/ratelimit/v3/rls.proto";
 
 fn main() -> Result<(), Box<dyn error::Error>> {
-    println!("cargo::rerun-if-changed={ROOT}");
-    let files = protox::compile([SERVICE], [ROOT])?;
+    generate("proto")
+}
+
+/// Generates the code of the messages and services from the files in the directory `root`.
+pub(crate) fn generate(root: &str) -> Result<(), Box<dyn error::Error>> {
+    println!("cargo::rerun-if-changed={root}");
+    let files = protox::compile([SERVICE], [root])?;
     let out = env::var("OUT_DIR")?;
     // The reflection service and the JSON form of the messages need this file.
     fs::write(Path::new(&out).join("descriptors.bin"), files.encode_to_vec())?;

@@ -1,9 +1,26 @@
 //! Envoy's rate limit requests, as the gRPC listener reads them.
 
+#[path = "../../crates/tollgate-server/src/grpc/proto.rs"]
+#[allow(unused_imports, reason = "the target reads only requests")]
+mod proto;
+#[path = "../../crates/tollgate-server/src/grpc/request.rs"]
+mod request;
+#[path = "../../crates/tollgate-server/src/grpc/unary.rs"]
+mod unary;
+
+use std::convert::Infallible;
+
+use futures_util::FutureExt;
+use http_body_util::StreamBody;
+use hyper::body::{Bytes, Frame};
+use tokio_stream::iter;
 use tollgate_core::policy::descriptors::{Hits, Rate, TimeUnit};
 use tollgate_core::{Cost, MAX_EXACT};
-use tollgate_server::grpc::fuzzing::{ReadDescriptor, rate_limit_request};
-use tollgate_server::grpc::{MAX_DESCRIPTORS, MAX_ENTRIES, MAX_KEY_BYTES, MAX_MESSAGE_BYTES};
+use tonic::Status;
+
+use proto::RateLimitRequest;
+use request::{MAX_DESCRIPTORS, MAX_ENTRIES, MAX_KEY_BYTES, ParsedRequest, Size};
+use unary::MAX_MESSAGE_BYTES;
 
 /// The depth of nested messages and groups at which a decoder stops.
 const MAX_DEPTH: usize = 100;
@@ -23,6 +40,48 @@ pub fn check(data: &[u8]) {
     let (first, last) = body.split_at(place.min(body.len()));
     assert_eq!(rate_limit_request(&[first, last]), whole, "split at {place}");
     assert_eq!(whole.as_ref().ok(), second_reading(&body).as_ref(), "{body:?} {whole:?}");
+}
+
+/// A descriptor of a valid request.
+#[derive(Debug, PartialEq, Eq)]
+struct ReadDescriptor {
+    /// The keys and values.
+    entries: Vec<(String, Vec<u8>)>,
+    /// The units that are charged or refunded.
+    hits: Hits,
+    /// Whether the number of units is within the largest cost.
+    is_countable: bool,
+    /// The limit that the request brings.
+    rate: Option<Rate>,
+}
+
+/// Reads the request of a call as the listener does. The body of the request arrives in the parts
+/// `frames`. Returns the domain and the descriptors of the request.
+///
+/// # Errors
+/// The code and the message of the status with which the listener would answer.
+fn rate_limit_request(frames: &[&[u8]]) -> Result<(String, Vec<ReadDescriptor>), String> {
+    let frames = frames.iter().map(|bytes| Bytes::copy_from_slice(bytes));
+    let body = StreamBody::new(iter(frames.map(|bytes| Ok::<_, Infallible>(Frame::data(bytes)))));
+    let message = unary::message(body).now_or_never().expect("all frames have arrived");
+    let message: RateLimitRequest = message.map_err(|status| shown(&status))?;
+    let parsed = ParsedRequest::read(&message).map_err(|error| shown(&error.into()))?;
+    let descriptors = parsed.descriptors();
+    let read = descriptors.iter().enumerate().map(|(index, descriptor)| {
+        assert_eq!(descriptor.hits, parsed.hits(index));
+        let owned = |(key, value): &(&str, &[u8])| ((*key).to_owned(), value.to_vec());
+        ReadDescriptor {
+            entries: descriptor.entries.iter().map(owned).collect(),
+            hits: descriptor.hits,
+            is_countable: parsed.size(index) == Size::Countable,
+            rate: descriptor.rate,
+        }
+    });
+    Ok((parsed.domain.to_owned(), read.collect()))
+}
+
+fn shown(status: &Status) -> String {
+    format!("{:?}: {}", status.code(), status.message())
 }
 
 fn framed(message: &[u8]) -> Vec<u8> {

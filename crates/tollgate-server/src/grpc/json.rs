@@ -16,7 +16,8 @@ use tollgate::{Limiter, problem};
 use tonic::Code;
 
 use super::proto::{self, FILES, RateLimitRequest, RateLimitResponse};
-use super::service::{MAX_MESSAGE_BYTES, RateLimits};
+use super::service::RateLimits;
+use super::unary::MAX_MESSAGE_BYTES;
 
 /// Returns the route `POST /json`. The route reads a `RateLimitRequest` in the JSON form of
 /// protocol buffers, and answers with a `RateLimitResponse`. The status is 200 if the request may

@@ -7,9 +7,6 @@
 mod answer;
 mod charge;
 mod evaluation;
-#[cfg(fuzzing)]
-#[doc(hidden)]
-pub mod fuzzing;
 mod health;
 mod json;
 mod listener;
@@ -24,4 +21,4 @@ mod unary;
 pub use json::json_route;
 pub use listener::{DEFAULT_CONNECTION_AGE, GrpcListener};
 pub use request::{MAX_DESCRIPTORS, MAX_ENTRIES, MAX_KEY_BYTES};
-pub use service::MAX_MESSAGE_BYTES;
+pub use unary::MAX_MESSAGE_BYTES;

@@ -26,8 +26,8 @@ use tower::{Service, ServiceExt};
 
 use super::health::Health;
 use super::proto::{FILES, RateLimitResponse, SERVICE_NAME as RATE_LIMIT};
-use super::service::{MAX_MESSAGE_BYTES, RateLimits};
-use super::unary::{self, UnaryBody};
+use super::service::RateLimits;
+use super::unary::{self, MAX_MESSAGE_BYTES, UnaryBody};
 use crate::access::Access;
 use crate::listener_counters::ListenerCounters;
 use draining_body::DrainingBody;

@@ -11,9 +11,6 @@ use super::evaluation::DescriptorEvaluation;
 use super::proto::{RateLimitRequest, RateLimitResponse};
 use super::request::ParsedRequest;
 
-/// The largest message that is accepted, in bytes.
-pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
-
 /// The rate limit service over a limiter.
 pub(super) struct RateLimits<S>(pub(super) Arc<Limiter<S>>);
 

@@ -11,14 +11,15 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use hyper::{HeaderMap, Response};
 use prost::Message;
 use tonic::Status;
 
-use super::service::MAX_MESSAGE_BYTES;
+/// The largest message that is accepted, in bytes.
+pub const MAX_MESSAGE_BYTES: usize = 64 * 1024;
 
 /// The length of a message's prefix: a compression flag of 1 byte, and the length of the message in
 /// 4 bytes.
