@@ -1,15 +1,19 @@
 //! Arguments of the server module's commands, and the values that it finds.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 
 use crate::error::CommandError;
-use crate::request::{Location, Request};
+use crate::request::{Item, Location, Request};
 use crate::step::{self, Buffers, Keyspace, Lists};
 use crate::stored::{Loaded, Stored};
 
 /// The number of keys of a command.
 const KEYS: usize = 4;
+
+/// The most jobs of an argument. A few bytes can encode 100,000 jobs, and all but the first few of
+/// them repeat the same work.
+const JOBS: usize = 256;
 
 thread_local! {
     static BUFFERS: RefCell<Buffers> = RefCell::default();
@@ -17,7 +21,7 @@ thread_local! {
 
 /// States in memory. A place without a state has the bytes of the input.
 struct Memory<'d> {
-    values: HashMap<[u8; 11], Vec<u8>>,
+    values: BTreeMap<[u8; 11], Vec<u8>>,
     unknown: &'d [u8],
 }
 
@@ -65,11 +69,26 @@ pub fn check(data: &[u8]) {
     else {
         return;
     };
-    let mut memory = Memory { values: HashMap::new(), unknown };
+    if BUFFERS.with_borrow_mut(|buffers| jobs(argument, buffers)) > JOBS {
+        return;
+    }
+    let mut memory = Memory { values: BTreeMap::new(), unknown };
     // In the second call, the step finds what it wrote in the first.
     for _ in 0..2 {
         BUFFERS.with_borrow_mut(|buffers| run(argument, &mut memory, buffers));
     }
+}
+
+/// Returns the number of jobs before the end of the argument or the first invalid one.
+fn jobs(argument: &[u8], buffers: &mut Buffers) -> usize {
+    buffers.clear();
+    let Buffers { rules, locations, charges, plain_charges, .. } = buffers;
+    let Ok(mut request) = Request::parse(argument, KEYS, rules, locations) else { return 0 };
+    let mut count = 0;
+    while let Ok(Some(item)) = request.next(charges, plain_charges) {
+        count += if let Item::Run { jobs, .. } = item { jobs } else { 1 };
+    }
+    count
 }
 
 fn run(argument: &[u8], memory: &mut Memory<'_>, buffers: &mut Buffers) {

@@ -1,19 +1,22 @@
 //! Commands of nodes for the server module, and their replies.
 
-use std::collections::HashMap;
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use crate::error::CommandError;
 use crate::request::{Location, Request};
 use crate::step::{self, Buffers, Keyspace, Lists};
 use crate::stored::Loaded;
 
-/// The name of a key, or the id of an entry.
-type Name = Vec<u8>;
+thread_local! {
+    static BUFFERS: RefCell<Buffers> = RefCell::default();
+}
 
-/// The state of one server, without ends of lives.
+/// The state of one server, without ends of lives. The name of a state is the name of a key or the
+/// id of an entry.
 #[derive(Default)]
 struct Server {
-    values: HashMap<Name, Vec<u8>>,
+    values: BTreeMap<Box<[u8]>, Vec<u8>>,
 }
 
 /// The places of one command.
@@ -22,12 +25,11 @@ struct Locations<'s> {
     keys: &'s [&'s [u8]],
 }
 
-impl Locations<'_> {
-    fn name(&self, location: Location) -> Name {
-        match location {
-            Location::Key(key) => self.keys[key].to_vec(),
-            Location::Entry(id) => id.to_vec(),
-        }
+/// Returns the name of the state at a location of a command with the keys `keys`.
+fn name<'l>(keys: &[&'l [u8]], location: &'l Location) -> &'l [u8] {
+    match location {
+        Location::Key(key) => keys[*key],
+        Location::Entry(id) => id,
     }
 }
 
@@ -37,7 +39,7 @@ impl Keyspace for Locations<'_> {
         location: Location,
         loaded: impl FnOnce(Loaded<'_>) -> T,
     ) -> Result<T, CommandError> {
-        let value = self.server.values.get(&self.name(location));
+        let value = self.server.values.get(name(self.keys, &location));
         Ok(loaded(match (value, location) {
             (None, _) => Loaded::Missing,
             (Some(value), Location::Key(_)) => Loaded::Key(value),
@@ -61,18 +63,19 @@ impl Keyspace for Locations<'_> {
 /// The module reads every command of a node, the node reads every reply, and both layouts give the same
 /// answers.
 pub fn check(data: &[u8]) {
-    let answers = |has_tables| {
-        let mut server = Server::default();
-        let mut run = |keys: &[&[u8]], argument: &[u8]| server.run(keys, argument);
-        tollgate_redis::fuzzing::command(data, has_tables, &mut run)
-    };
-    assert_eq!(answers(false), answers(true));
+    let (mut with_keys, mut with_tables) = (Server::default(), Server::default());
+    BUFFERS.with_borrow_mut(|buffers| {
+        tollgate_redis::fuzzing::command(data, &mut |has_tables, keys, argument| {
+            let server = if has_tables { &mut with_tables } else { &mut with_keys };
+            server.run(keys, argument, buffers)
+        });
+    });
 }
 
 impl Server {
     /// Carries out a command. Returns its reply, or `None` for one that is not of the module's form.
-    fn run(&mut self, keys: &[&[u8]], argument: &[u8]) -> Option<Vec<u8>> {
-        let mut buffers = Buffers::default();
+    fn run(&mut self, keys: &[&[u8]], argument: &[u8], buffers: &mut Buffers) -> Option<Vec<u8>> {
+        buffers.clear();
         let Buffers {
             rules,
             locations,
@@ -83,9 +86,8 @@ impl Server {
             values,
             reply,
             undo,
-        } = &mut buffers;
+        } = &mut *buffers;
         let request = Request::parse(argument, keys.len(), rules, locations).ok()?;
-        let mut locations = Locations { server: self, keys };
         let lists = Lists {
             charges,
             plain_charges,
@@ -95,18 +97,17 @@ impl Server {
             reply,
             undo,
         };
-        step::run(request, &mut locations, None, lists).ok()?;
-        let changed = changes
-            .iter()
-            .map(|change| (locations.name(change.location), values[change.value.clone()].to_vec()));
-        let changed: Vec<_> = changed.collect();
-        for (name, value) in changed {
+        step::run(request, &mut Locations { server: self, keys }, None, lists).ok()?;
+        for change in changes.iter() {
+            let (name, value) = (name(keys, &change.location), &values[change.value.clone()]);
             if value.is_empty() {
-                self.values.remove(&name);
+                self.values.remove(name);
+            } else if let Some(stored) = self.values.get_mut(name) {
+                value.clone_into(stored);
             } else {
-                self.values.insert(name, value);
+                self.values.insert(name.into(), value.to_vec());
             }
         }
-        Some(buffers.reply)
+        Some(buffers.reply.clone())
     }
 }

@@ -12,6 +12,7 @@ use tollgate_core::{
     Millis, Operation, Subject, Timestamp,
 };
 
+use crate::answer::Answer;
 use crate::command::{Command, KeyCreation, Layout};
 use crate::job::{Job, JobCharge, Op, Rule};
 use crate::key::Keys;
@@ -62,66 +63,82 @@ impl KeyedHash for Plain {
     }
 }
 
-/// Encodes the jobs that `data` chooses as commands, passes the keys and the argument of each
-/// command to `step`, and decodes the replies. Returns the answers as text. `has_tables` is true if
-/// the step stores state in tables that many subjects share, and false if each limit and subject
-/// has a key.
+/// Carries out a command with the keys and the argument. The first parameter is true if the step
+/// stores state in tables that many subjects share, and false if each limit and subject has a key.
+/// Returns the reply.
+pub type Step<'s> = dyn FnMut(bool, &[&[u8]], &[u8]) -> Option<Vec<u8>> + 's;
+
+/// Encodes the jobs that `data` chooses as commands, once for state in keys and once for state in
+/// tables. Passes each command to `step`, and decodes the replies.
 ///
 /// # Panics
-/// If `step` returns no reply, or a reply that does not decode as an answer to every job.
-pub fn command(
-    data: &[u8],
-    has_tables: bool,
-    step: &mut dyn FnMut(&[&[u8]], &[u8]) -> Option<Vec<u8>>,
-) -> Vec<String> {
-    let layout = if has_tables { Layout::Tables } else { Layout::Keys };
-    let keys = Keys::new(Plain);
-    let mut answers = Vec::new();
-    for jobs in jobs(data, &keys) {
-        let command = Command::new(&jobs, KeyCreation::Allowed, None, layout);
-        let reply = step(&command.keys, &command.argument);
-        let reply = reply.expect("the step reads every command");
-        let decoded = reply::decode(&jobs, &reply);
-        assert_eq!(decoded.len(), jobs.len());
-        for (job, answer) in jobs.iter().zip(decoded) {
-            let answer = answer.unwrap_or_else(|error| panic!("{error:?} for {job:?}"));
-            answers.push(format!("{answer:?}"));
+/// If `step` returns no reply, if a reply does not decode as an answer to every job, or if the
+/// answers for keys and for tables differ.
+pub fn command(data: &[u8], step: &mut Step<'_>) {
+    for jobs in jobs(data).chunks(JOBS) {
+        let [with_keys, with_tables] = [Layout::Keys, Layout::Tables].map(|layout| {
+            let command = Command::new(jobs, KeyCreation::Allowed, None, layout);
+            let reply = step(layout == Layout::Tables, &command.keys, &command.argument);
+            let answers = reply::decode(jobs, &reply.expect("the step reads every command"));
+            assert_eq!(answers.len(), jobs.len());
+            answers
+        });
+        for (job, answers) in jobs.iter().zip(with_keys.into_iter().zip(with_tables)) {
+            let (Ok(with_key), Ok(with_table)) = &answers else {
+                panic!("{answers:?} for {job:?}")
+            };
+            assert!(is_same(with_key, with_table), "{answers:?} for {job:?}");
         }
     }
-    answers
+}
+
+fn is_same(one: &Answer, other: &Answer) -> bool {
+    match (one, other) {
+        (Answer::Readings(one), Answer::Readings(other)) => {
+            one.source() == other.source() && one[..] == other[..]
+        }
+        (Answer::CellTransfer(one), Answer::CellTransfer(other)) => one == other,
+        (Answer::Joined, Answer::Joined) => true,
+        _ => false,
+    }
 }
 
 /// The most jobs of one command.
 const JOBS: usize = 8;
 
-/// Returns the jobs of several commands. Nine bytes of `data` make a job, three bytes a charge. The
+/// Returns the jobs of all commands. Nine bytes of `data` make a job, three bytes a charge. The
 /// bytes of a charge choose its limit, its operation, and its subject and amount. The first byte of
 /// a job also advances the time, and a second byte of 255 makes a job that reads cells.
-fn jobs(data: &[u8], keys: &Keys) -> Vec<Vec<Job>> {
+fn jobs(data: &[u8]) -> Vec<Job> {
     let (mut now, mut jobs) = (Timestamp::from_millis(1_700_000_000_000), Vec::new());
     for job in data.chunks(9) {
         now = now.after(Millis::new(u64::from(job[0] >> 5) * 400));
-        let subject =
-            |choice: u8| Subject::new([("user", Value::Hashed([choice & 3; 16]))], &Plain);
-        let charges: Vec<_> = job.chunks_exact(3).collect();
-        let subjects: Vec<_> = charges.iter().map(|charge| subject(charge[2])).collect();
+        let charges = job.chunks_exact(3);
+        let subject = |charge: &[u8]| &SUBJECTS[usize::from(charge[2] & 3)];
         let limit = |charge: &[u8]| &LIMITS[usize::from(charge[0] & 15) % LIMITS.len()];
-        if charges.first().is_some_and(|charge| charge[1] == 255) {
-            let cell_key = |(charge, subject)| CellKey { limit: limit(charge), subject };
-            let cell_keys: Vec<_> = charges.iter().copied().zip(&subjects).map(cell_key).collect();
-            jobs.extend(Job::of_cell_keys(keys, now, &cell_keys));
+        if job.len() >= 3 && job[1] == 255 {
+            let cell_key = |charge| CellKey { limit: limit(charge), subject: subject(charge) };
+            let cell_keys: Vec<_> = charges.map(cell_key).collect();
+            jobs.extend(Job::of_cell_keys(&KEYS, now, &cell_keys));
             continue;
         }
-        let charge = |(charge, subject): (&&[u8], _)| Charge {
+        let charge = |charge| Charge {
             limit: limit(charge),
-            subject,
+            subject: subject(charge),
             operation: operation(now, charge),
         };
-        let charges: Vec<_> = charges.iter().zip(&subjects).map(charge).collect();
-        jobs.push(Job::new(keys, now, &charges));
+        let charges: Vec<_> = charges.map(charge).collect();
+        jobs.push(Job::new(&KEYS, now, &charges));
     }
-    jobs.chunks(JOBS).map(<[Job]>::to_vec).collect()
+    jobs
 }
+
+static KEYS: LazyLock<Keys> = LazyLock::new(|| Keys::new(Plain));
+
+/// The subjects of all charges.
+static SUBJECTS: LazyLock<[Subject; 4]> = LazyLock::new(|| {
+    [0, 1, 2, 3].map(|user| Subject::new([("user", Value::Hashed([user; 16]))], &Plain))
+});
 
 static LIMITS: LazyLock<Vec<Limit>> = LazyLock::new(limits);
 
