@@ -62,7 +62,7 @@ impl Keyspace for Memory<'_> {
     }
 }
 
-/// No argument and no value makes the step fail, and what it writes is a state that it reads.
+/// No argument and no value makes the step fail, and the step can read every state that it writes.
 pub fn check(data: &[u8]) {
     let Some((argument, unknown)) =
         crate::cut(data).map(|(rest, location)| rest.split_at(location))
@@ -73,7 +73,7 @@ pub fn check(data: &[u8]) {
         return;
     }
     let mut memory = Memory { values: BTreeMap::new(), unknown };
-    // In the second call, the step finds what it wrote in the first.
+    // In the second call, the step finds the states that the first call wrote.
     for _ in 0..2 {
         BUFFERS.with_borrow_mut(|buffers| run(argument, &mut memory, buffers));
     }
