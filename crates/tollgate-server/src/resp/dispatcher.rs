@@ -296,9 +296,10 @@ where
         self.policy.take().unwrap_or_else(|| self.limiter.policy())
     }
 
-    /// Decides on a command. If no decision is in flight and the store answers at once, the reply is
-    /// written without a future. Otherwise starts the decision. If the decision charges none of the keys of the decisions in flight, it
-    /// runs concurrently with them. Otherwise it starts after they have ended.
+    /// Decides on a command. If no decision is in flight and the store answers at once, this
+    /// function writes the reply without a future. Otherwise it starts the decision. A decision
+    /// that charges none of the keys of the decisions in flight runs concurrently with them. Any
+    /// other decision starts after they have ended.
     async fn begin(
         &mut self,
         policy: Arc<Revision>,

@@ -15,6 +15,7 @@ use crate::decision::{ChargePositions, Decision, Evaluated};
 use crate::overrides::Effect;
 use crate::receipt::new_charge_id;
 use crate::revision::Revision;
+use crate::store::INLINE_CHARGES;
 
 /// The limiter's input for one decision: the charges of one request, and how to make them.
 ///
@@ -85,9 +86,6 @@ impl<'p> DecisionRequest<'p> {
         Self { now, policy, plan, charge, on_failure, reservation, queue }
     }
 }
-
-/// The most charges of a decision without a future that are prepared without an allocation.
-const INLINE_CHARGES: usize = 6;
 
 /// The enforced charges of a plan, split into charges on limits that are enforced for their
 /// subjects and charges on limits that are not.

@@ -108,7 +108,7 @@ impl<S: ImmediateStore> Limiter<S> {
         self.is_immediate().then(|| self.charge_into(now, planned, answer))
     }
 
-    /// Returns whether the limiter also has no observer.
+    /// Returns whether the limiter has no observer, no override, no tracer and no unpaid cost.
     fn is_immediate(&self) -> bool {
         !self.is_observed && self.has_only_policy()
     }

@@ -8,7 +8,7 @@ use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Charge, DecisionSource, Reading, Store, StoreError, Timestamp};
 
 /// The most charges of a call that are prepared without an allocation.
-const INLINE: usize = 6;
+pub(crate) const INLINE_CHARGES: usize = 6;
 
 /// A store that answers without a future. The caller passes a list for the readings, and can reuse
 /// the list for the next call.
@@ -38,7 +38,7 @@ pub trait ImmediateStore: Store {
         planned: &[PlannedCharge],
         readings: &mut Vec<Reading>,
     ) -> Result<DecisionSource, StoreError> {
-        let charges: SmallVec<[Charge<'_>; INLINE]> =
+        let charges: SmallVec<[Charge<'_>; INLINE_CHARGES]> =
             planned.iter().map(|planned| planned.charge(id)).collect();
         self.apply_into(now, &charges, readings)
     }

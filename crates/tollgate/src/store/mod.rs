@@ -5,5 +5,6 @@
 mod immediate;
 pub mod memory;
 
+pub(crate) use immediate::INLINE_CHARGES;
 pub use immediate::ImmediateStore;
 pub use memory::Memory;
