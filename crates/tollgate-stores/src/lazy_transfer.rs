@@ -6,10 +6,11 @@ mod reductions;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use tollgate_core::{CellKey, CellTransfer, Charge, Readings, StoreError, Timestamp};
+use tollgate_core::decide::join;
+use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Limit, Readings, StoreError, Timestamp};
 
 use self::reductions::{UnconfirmedRefunds, reductions};
-use super::bounded_cache::{BoundedCache, EvictionPriority};
+use super::bounded_cache::{BoundedCache, EvictionPriority, Key};
 use super::join::join_pair;
 
 /// The default number of limits and subjects that are remembered as transferred.
@@ -17,6 +18,21 @@ pub const DEFAULT_TRANSFER_ENTRIES: usize = 65_536;
 
 /// The default time that the transfer of a call's cells may take.
 pub const DEFAULT_TRANSFER_TIME: Duration = Duration::from_millis(15);
+
+/// The most joins of one transfer among charges. If charges of other nodes overtake every join, the
+/// caller decides without the transfer, and the next call transfers again.
+const MAX_JOINS: usize = 3;
+
+/// The result of a transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Arrival {
+    /// The new store has counted everything that the old store has counted.
+    Complete,
+    /// Charges of other nodes arrived during every join, so the new store may have counted less.
+    Overtaken,
+    /// One of the stores did not answer in time.
+    Failed,
+}
 
 /// Transfers the usage of a subject from its old store to its new store, before the new store's
 /// first decision on the subject.
@@ -106,8 +122,21 @@ impl LazyTransfer {
         transferring: &[Charge<'_>],
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let have_arrived = self.transfer(now, epoch, (from, to), transferring).await;
-        let (forgotten, refunded) = reductions(transferring);
+        let has_arrived = self.transfer(now, epoch, (from, to), transferring).await;
+        self.apply(now, (from, to), has_arrived, transferring, charges).await
+    }
+
+    /// Applies `charges` at `to`, and the refunds and resets of `transferred` at `from` as well.
+    /// `has_arrived` is true if the usage of `transferred` was transferred from `from`.
+    pub(super) async fn apply(
+        &self,
+        now: Timestamp,
+        (from, to): (&impl CellTransfer, &impl CellTransfer),
+        has_arrived: bool,
+        transferred: &[Charge<'_>],
+        charges: &[Charge<'_>],
+    ) -> Result<Readings, StoreError> {
+        let (forgotten, refunded) = reductions(transferred);
         if !forgotten.is_empty() {
             // Resets are sent to `from` first and must succeed at `from`. If only `to` executed a
             // reset, the next join would undo the reset.
@@ -117,7 +146,7 @@ impl LazyTransfer {
             return to.apply(now, charges).await;
         }
         let unconfirmed = UnconfirmedRefunds::new(&self.unconfirmed, &refunded);
-        if !have_arrived {
+        if !has_arrived {
             // `from` may have no record of the charge. In that case, the usage at `from` belongs to
             // other charges, is recorded nowhere else, and must not be reduced.
             return to.apply(now, charges).await;
@@ -147,8 +176,58 @@ impl LazyTransfer {
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> bool {
-        let mut cell_keys = Vec::new();
-        let mut keys = Vec::new();
+        let open = self.open(epoch, charges);
+        let carry = async {
+            let cells = from.cells(now, &open.cell_keys).await?;
+            let held = held(&open.cell_keys, cells);
+            if !held.is_empty() {
+                to.join(now, &held).await?;
+            }
+            Ok((held.len(), Arrival::Complete))
+        };
+        self.finish(now, epoch, &open, carry).await != Arrival::Failed
+    }
+
+    /// Transfers like [`transfer`](Self::transfer) while other nodes charge `from`, and then `to`.
+    ///
+    /// A join keeps the larger value, so one join is not enough: if `to` has counted less than
+    /// `from`, and both count another charge after the cells of `from` were read, the join replaces
+    /// this charge. Therefore the transfer is complete only when the cells of `to` contain all of
+    /// the cells that `from` has afterwards.
+    pub(super) async fn transfer_among_charges(
+        &self,
+        now: Timestamp,
+        epoch: u64,
+        (from, to): (&impl CellTransfer, &impl CellTransfer),
+        charges: &[Charge<'_>],
+    ) -> Arrival {
+        let open = self.open(epoch, charges);
+        let carry = async {
+            let mut count = 0;
+            for joins in 0..=MAX_JOINS {
+                let arrived = to.cells(now, &open.cell_keys).await?;
+                let left = from.cells(now, &open.cell_keys).await?;
+                count = count.max(left.iter().flatten().count());
+                let both = left.into_iter().zip(arrived).zip(&open.cell_keys);
+                let missing = both.map(|((left, arrived), cell_key)| {
+                    left.filter(|left| !contains(arrived.as_ref(), left, cell_key.limit, now))
+                });
+                let missing = held(&open.cell_keys, missing);
+                if missing.is_empty() {
+                    return Ok((count, Arrival::Complete));
+                }
+                if joins < MAX_JOINS {
+                    to.join(now, &missing).await?;
+                }
+            }
+            Ok((count, Arrival::Overtaken))
+        };
+        self.finish(now, epoch, &open, carry).await
+    }
+
+    /// Returns the limits and subjects of `charges` that were not transferred in `epoch`.
+    fn open<'c>(&self, epoch: u64, charges: &[Charge<'c>]) -> OpenTransfer<'c> {
+        let (mut cell_keys, mut keys) = (Vec::new(), Vec::new());
         for charge in charges {
             let key = self.entries.key(charge);
             if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
@@ -156,35 +235,54 @@ impl LazyTransfer {
                 keys.push(key);
             }
         }
-        if cell_keys.is_empty() {
-            return true;
-        }
-        let turn = self.turn.load(Ordering::Acquire);
-        let carry = async {
-            let cells = from.cells(now, &cell_keys).await?;
-            let held = cell_keys.into_iter().zip(cells);
-            let held: Vec<_> =
-                held.filter_map(|(cell_key, cell)| Some((cell_key, cell?))).collect();
-            if !held.is_empty() {
-                to.join(now, &held).await?;
-            }
-            Ok::<_, StoreError>(held.len() as u64)
-        };
-        match tokio::time::timeout(self.within, carry).await {
-            Ok(Ok(count)) => {
-                self.transferred.fetch_add(count, Ordering::Relaxed);
-                // If a new transfer was requested while the cells were read, the cells may be older
-                // than the request.
-                if turn == self.turn.load(Ordering::Acquire) {
-                    let arrival = TransferEpoch { epoch, at: now };
-                    keys.into_iter().for_each(|key| self.entries.put(key, arrival, now));
-                }
-                true
-            }
-            Ok(Err(_)) | Err(_) => {
-                self.failed.fetch_add(1, Ordering::Relaxed);
-                false
-            }
-        }
+        OpenTransfer { cell_keys, keys, turn: self.turn.load(Ordering::Acquire) }
     }
+
+    /// Executes `carry`, which transfers the cells of `open` and returns their number. Records a
+    /// complete transfer.
+    async fn finish(
+        &self,
+        now: Timestamp,
+        epoch: u64,
+        open: &OpenTransfer<'_>,
+        carry: impl Future<Output = Result<(usize, Arrival), StoreError>>,
+    ) -> Arrival {
+        if open.keys.is_empty() {
+            return Arrival::Complete;
+        }
+        let Ok(Ok((count, arrival))) = tokio::time::timeout(self.within, carry).await else {
+            self.failed.fetch_add(1, Ordering::Relaxed);
+            return Arrival::Failed;
+        };
+        self.transferred.fetch_add(count as u64, Ordering::Relaxed);
+        // If a new transfer was requested while the cells were read, the cells may be older than
+        // the request.
+        if arrival == Arrival::Complete && open.turn == self.turn.load(Ordering::Acquire) {
+            let arrival = TransferEpoch { epoch, at: now };
+            open.keys.iter().for_each(|key| self.entries.put(*key, arrival, now));
+        }
+        arrival
+    }
+}
+
+/// The limits and subjects that a call must transfer.
+struct OpenTransfer<'c> {
+    cell_keys: Vec<CellKey<'c>>,
+    keys: Vec<Key>,
+    /// The value of [`LazyTransfer::turn`] before the transfer.
+    turn: u64,
+}
+
+/// Returns the cells that exist, each with its key.
+fn held<'c>(
+    cell_keys: &[CellKey<'c>],
+    cells: impl IntoIterator<Item = Option<Cell>>,
+) -> Vec<(CellKey<'c>, Cell)> {
+    let both = cell_keys.iter().zip(cells);
+    both.filter_map(|(cell_key, cell)| Some((*cell_key, cell?))).collect()
+}
+
+/// Returns whether `cell` has counted everything that `other` has counted.
+fn contains(cell: Option<&Cell>, other: &Cell, limit: &Limit, now: Timestamp) -> bool {
+    join(cell.cloned(), other.clone(), limit, now).as_ref() == cell
 }

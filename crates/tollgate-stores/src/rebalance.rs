@@ -16,7 +16,7 @@ use tollgate_core::{
 pub use heartbeat::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts};
 
 use super::atomic::Atomic;
-use super::lazy_transfer::LazyTransfer;
+use super::lazy_transfer::{Arrival, LazyTransfer};
 use super::rollout::DEFAULT_TRANSFER_ENTRIES;
 use super::sharded::Sharded;
 
@@ -51,20 +51,23 @@ pub enum Phase {
 ///   that window.
 /// - In [`Phase::Cutover`], the new owner decides. Before its first decision on a limit and
 ///   subject, once in each phase, the old owner's cells are [joined](tollgate_core::decide::join)
-///   into the new owner's cells. Refunds and resets are sent to the old owner too, and the new
-///   owner's answer is returned.
+///   into the new owner's cells, until the new owner has counted everything that the old owner has
+///   counted. If charges of other nodes overtake three joins, this call is decided as in dual
+///   write. Refunds and resets are sent to the old owner too, and the new owner's answer is
+///   returned.
 ///
 /// # Guarantees
 /// - Calls are all or nothing. No subject gains a window, and no window ends early. While all nodes
-///   are in dual write, the old owner has counted everything that the new owner has counted. Once a
-///   node is in cutover, the new owner has counted everything that the old owner has counted.
-///   Refunds and resets apply to both owners. So each join is exact.
+///   are in dual write, the old owner has counted everything that the new owner has counted. After a
+///   node in cutover has transferred a subject, the new owner has counted everything that the old
+///   owner has counted. Refunds and resets apply to both owners. So each join is exact.
 /// - A reset succeeds only if both owners have executed the reset.
 /// - Only a fair share of the subjects moves: see [`Sharded::fair_share`].
 ///
 /// # Limitations
 /// - Latency: in dual write, a charge of a moving subject costs two round trips. In both phases, a
-///   refund costs one call to each owner, in parallel. In cutover, a reset costs two round trips.
+///   refund costs one call to each owner, in parallel. In cutover, a transfer costs two round trips
+///   if the new owner has counted everything, and at most eleven. A reset costs two round trips.
 /// - Each node transfers a subject's cells once in each phase, and whenever only one owner opened a
 ///   window. If another call's charge is in flight during the transfer, through this node or another
 ///   one, the new owner may count the charge twice. If another call's refund or reset is in flight
@@ -264,7 +267,13 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         }
         let moved: Vec<_> = moving.iter().map(|index| charges[*index]).collect();
         let owners = (self.before(), &self.after);
-        self.transfer.decide(now, phase as u64, owners, &moved, charges).await
+        let arrival = self.transfer.transfer_among_charges(now, phase as u64, owners, &moved).await;
+        if arrival == Arrival::Overtaken {
+            // The old owner has counted everything that the new owner may lack.
+            return self.dual_write(now, charges, &moving).await;
+        }
+        let has_arrived = arrival == Arrival::Complete;
+        self.transfer.apply(now, owners, has_arrived, &moved, charges).await
     }
 }
 

@@ -1,6 +1,9 @@
 //! Rebalances between shard maps: no additional window, and no lost unit.
 
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -239,6 +242,51 @@ impl Two {
     }
 }
 
+/// A node that uses only the old map charged the old owner alone, so the new owner has counted less.
+/// A node in dual write charges while a node in cutover waits for one of its calls.
+#[tokio::test(start_paused = true)]
+async fn a_charge_during_the_transfer_is_never_lost() {
+    for is_new_held in [true, false] {
+        for calls_before in 0..8 {
+            let two = Two::new();
+            let (behind, ahead) = (two.node(), two.node());
+            let only_old = Atomic::new(map(&[("north", 1, &two.old)]));
+            let (limit, subject) = (fixed("core", 10), mover(&ahead));
+            apply_one(&behind, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+            apply_one(&only_old, NOW, &limit, &subject, take(1, 2)).await.unwrap();
+            ahead.enter(Phase::Cutover);
+            let (gate, held) =
+                (Arc::new(Semaphore::new(0)), if is_new_held { &two.new } else { &two.old });
+            held.next((0..calls_before).map(|_| Trouble::None));
+            held.next([Trouble::Held(Arc::clone(&gate))]);
+            let mut waits = pin!(apply_one(&ahead, NOW, &limit, &subject, take(1, 3)));
+            let mut first = now_or_never(waits.as_mut()).await;
+            held.clear();
+            let place = format!("after {calls_before} calls, {is_new_held}");
+            apply_one(&behind, NOW, &limit, &subject, take(1, 4)).await.expect(&place);
+            gate.add_permits(1);
+            if first.is_none() {
+                first = Some(waits.await);
+            }
+            assert_eq!(first.unwrap().unwrap().admission, Admission::Now, "{place}");
+            let led = apply_one(ahead.after(), NOW, &limit, &subject, take(0, 0)).await.unwrap();
+            assert_eq!(led.used, 4, "{place}");
+        }
+    }
+}
+
+/// Polls `future` once.
+async fn now_or_never<F: Future>(future: Pin<&mut F>) -> Option<F::Output> {
+    let mut future = future;
+    poll_fn(|cx| {
+        Poll::Ready(match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
+}
+
 /// The caller is cancelled while one of the owners is slow, or the answer of the old owner is lost
 /// after the owner counted the charge.
 #[tokio::test(start_paused = true)]
@@ -327,6 +375,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
     apply_one(&behind, NOW, &beside, &staying, take(3, 1)).await.unwrap();
     apply_one(&ahead, NOW, &limit, &subject, take(4, 2)).await.unwrap();
     let gate = Arc::new(Semaphore::new(0));
+    let calls = two.new.calls();
     two.new.next([Trouble::Held(Arc::clone(&gate))]);
     let charges = [
         charge(&limit, &subject, take(2, 3)),
@@ -336,7 +385,7 @@ async fn what_stays_reads_as_if_it_had_not_been_charged() {
     ];
     let meanwhile = async {
         // Another request charges the subject that does not move, before the new owner has refused.
-        until(|| two.new.calls() == 2).await;
+        until(|| two.new.calls() == calls + 1).await;
         apply_one(&ahead, NOW, &fresh, &staying, take(1, 4)).await.unwrap();
         gate.add_permits(1);
     };
