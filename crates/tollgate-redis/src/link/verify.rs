@@ -65,7 +65,10 @@ impl RequiredRole {
         match (self, &server_report.replication) {
             (Self::Primary, _) | (Self::ReportingPrimary(_), None) => {}
             (Self::ReportingPrimary(progress), Some(replication)) => {
+                // A server that must not be charged has no offset that replicas must reach.
+                members.record_report(address, server_report)?;
                 progress.observe(replication, server_report.at);
+                return Ok(());
             }
             (Self::Replica(progress), Some(replication)) => {
                 return progress
@@ -137,4 +140,40 @@ pub(super) async fn probe(
     }
     required_role.read_replication(connection.address(), &server_report, members)?;
     Ok(server_report)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+    use tollgate_link::LinkLimits;
+
+    use super::*;
+    use crate::connection::{EpochMark, Replication};
+
+    fn reported(replication: Replication) -> ServerReport {
+        ServerReport {
+            role: Role::Primary,
+            clock: None,
+            replication: Some(replication),
+            mark: EpochMark::Present(0),
+            at: Instant::now(),
+        }
+    }
+
+    /// Otherwise no replica of the new primary would have the history of the last report.
+    #[test]
+    fn the_offset_of_a_replaced_primary_is_not_recorded() {
+        let servers = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"];
+        let servers = servers.map(|url| url.parse::<Endpoint>().unwrap());
+        let addresses = servers.clone().map(|server| server.to_string());
+        let members = Members::of(servers.into(), &LinkLimits::default());
+        let progress = Arc::<ReplicationProgress>::default();
+        let role = RequiredRole::ReportingPrimary(Arc::clone(&progress));
+        let new = reported(Replication::leading("new", 9, Some(("old", 5))));
+        role.read_replication(&addresses[1], &new, &members).unwrap();
+        let old = reported(Replication::leading("old", 7, None));
+        role.read_replication(&addresses[0], &old, &members).unwrap_err();
+        let replica = Replication::following("new", 9);
+        assert_eq!(progress.check(&replica, Instant::now()), Ok(()));
+    }
 }
