@@ -107,12 +107,22 @@ impl Server {
             }
             if let Ok(mut connection) = self.try_connect("").await
                 && redis::cmd("PING").exec_async(&mut connection).await.is_ok()
+                && self.is_own(&mut connection).await
             {
                 return true;
             }
             tokio::time::sleep(READY_PAUSE).await;
         }
         false
+    }
+
+    /// Returns whether this server answers at its port. If another test took the port first, the
+    /// server of that test answers until this one ends with an error.
+    async fn is_own(&self, connection: &mut MultiplexedConnection) -> bool {
+        let own = format!("process_id:{}\r\n", self.child.id());
+        // Some tests deny INFO to the default user.
+        let info = redis::cmd("INFO").arg("server").query_async::<String>(connection).await;
+        info.map_or(true, |info| info.contains(&own))
     }
 
     /// Opens a connection as the default user.
