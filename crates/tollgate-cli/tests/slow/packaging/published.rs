@@ -10,10 +10,15 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).unwrap().to_owned()
 }
 
-/// Returns the build directory of the crates outside of the workspace. The directory is kept, so
-/// later runs are fast.
+/// Returns the build directory of the workspace. Crates outside of the workspace share its compiled
+/// dependencies: `./test` checks `tollgate-cli` alone before, with the same features.
 fn target() -> PathBuf {
-    repository().join("target/outside")
+    repository().join("target")
+}
+
+/// Returns the directory of the packages and of the unpacked packages.
+fn outside() -> PathBuf {
+    target().join("outside")
 }
 
 /// Runs `command`, and returns its standard output.
@@ -26,11 +31,11 @@ fn output(command: &mut Command) -> String {
 
 /// Returns `cargo` with `arguments`, offline, in `folder`. The command runs at the lowest priority
 /// and compiles one crate at a time, because some other tests have deadlines.
-fn cargo(folder: &Path, arguments: &[&str]) -> Command {
+fn cargo(folder: &Path, arguments: &[&str], target: &Path) -> Command {
     let mut command = Command::new("nice");
     command.args(["-n", "19", "cargo"]).current_dir(folder).args(arguments);
     command.env("CARGO_BUILD_JOBS", "1").args(["--quiet", "--offline", "--target-dir"]);
-    command.arg(target());
+    command.arg(target);
     command
 }
 
@@ -51,11 +56,11 @@ fn crates(published: bool) -> Vec<String> {
 /// Packages all crates that are published, and unpacks them as members of a workspace in which each
 /// of them depends on the other packages.
 fn unpacked() -> PathBuf {
-    let (packages, folder) = (target().join("package"), target().join("unpacked"));
+    let (packages, folder) = (outside().join("package"), outside().join("unpacked"));
     for old in [&packages, &folder] {
         let _ = fs::remove_dir_all(old);
     }
-    let mut package = cargo(&repository(), &["package", "--workspace", "--locked"]);
+    let mut package = cargo(&repository(), &["package", "--workspace", "--locked"], &outside());
     package.args(["--no-verify", "--allow-dirty"]);
     for name in crates(false) {
         package.args(["--exclude", &name]);
@@ -84,7 +89,8 @@ fn every_published_crate_builds_from_the_files_of_its_package() {
     let folder = unpacked();
     // The module's build needs libclang; its own tests build it. A check reads every file that the
     // code includes, and takes a third of a build.
-    output(&mut cargo(&folder, &["check", "--workspace", "--exclude", "tollgate-module"]));
+    let check = ["check", "--workspace", "--exclude", "tollgate-module"];
+    output(&mut cargo(&folder, &check, &target()));
 }
 
 const MANIFEST: &str = r#"
@@ -117,5 +123,5 @@ fn a_fresh_crate_outside_of_the_workspace_limits_in_six_lines() {
     fs::write(folder.path().join("src/main.rs"), PROGRAM).unwrap();
     // Without a network, the versions must be those of the workspace.
     fs::copy(path.join("Cargo.lock"), folder.path().join("Cargo.lock")).unwrap();
-    assert_eq!(output(&mut cargo(folder.path(), &["run"])), "Some(0)\nNone\n");
+    assert_eq!(output(&mut cargo(folder.path(), &["run"], &outside())), "Some(0)\nNone\n");
 }
