@@ -1,10 +1,10 @@
 //! The circuit breaker of a server.
 
-use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// The state of a circuit breaker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
+#[repr(u64)]
 pub enum CircuitState {
     /// The server answers, and calls are sent to it.
     Closed = 0,
@@ -25,14 +25,17 @@ pub enum CircuitState {
 /// circuit.
 #[derive(Debug)]
 pub struct CircuitBreaker {
-    circuit_state: AtomicU8,
+    /// The state in the lowest two bits, and in the other bits the generation of the connection
+    /// that closed the circuit last. Each new connection of a link has the next generation number.
+    ///
+    /// State and generation change together, so a missed deadline never opens the circuit of a
+    /// later connection. No caller reports a fault of that connection while its circuit is open, so
+    /// the circuit would stay open.
+    state: AtomicU64,
     /// The number of consecutive missed deadlines. An answer resets the number to 0.
     misses: AtomicU32,
     allowed: u32,
     opened: AtomicU64,
-    /// The generation of the connection that closed the circuit last. Each new connection of a link
-    /// has the next generation number.
-    generation: AtomicU64,
     /// The number of calls that the server answered.
     answers: AtomicU64,
 }
@@ -56,17 +59,25 @@ impl Progress {
     }
 }
 
+/// The number of the bits of [`CircuitBreaker::state`] that have the state, and their mask.
+const STATE_BITS: u32 = 2;
+const STATE: u64 = (1 << STATE_BITS) - 1;
+
+/// Returns `state` with the same generation and the state `to`.
+const fn with(state: u64, to: CircuitState) -> u64 {
+    state & !STATE | to as u64
+}
+
 impl CircuitBreaker {
     /// Creates a circuit breaker that opens after `allowed` consecutive missed deadlines. The
     /// initial state is [`CircuitState::Seeking`].
     #[must_use]
     pub fn new(allowed: u32) -> Self {
         Self {
-            circuit_state: AtomicU8::new(CircuitState::Seeking as u8),
+            state: AtomicU64::new(CircuitState::Seeking as u64),
             misses: AtomicU32::new(0),
             allowed: allowed.max(1),
             opened: AtomicU64::new(0),
-            generation: AtomicU64::new(0),
             answers: AtomicU64::new(0),
         }
     }
@@ -74,7 +85,7 @@ impl CircuitBreaker {
     /// Returns the current state.
     #[must_use]
     pub fn circuit_state(&self) -> CircuitState {
-        match self.circuit_state.load(Ordering::Acquire) {
+        match self.state.load(Ordering::Acquire) & STATE {
             0 => CircuitState::Closed,
             1 => CircuitState::Seeking,
             _ => CircuitState::Open,
@@ -95,26 +106,39 @@ impl CircuitBreaker {
     #[must_use]
     pub fn progress(&self) -> Progress {
         let answers = self.answers.load(Ordering::Relaxed);
-        Progress { generation: self.generation.load(Ordering::Acquire), answers }
+        Progress { generation: self.state.load(Ordering::Acquire) >> STATE_BITS, answers }
     }
 
     /// Records that a decision missed its deadline. `submitted` is the server's progress when the
     /// decision was submitted. Returns true if the circuit opened because of this decision.
     #[must_use]
     pub fn record_miss(&self, submitted: Progress) -> bool {
+        let state = self.state.load(Ordering::Acquire);
         // A miss does not count if the decision waited for an earlier connection, or if the server
         // answered other calls while the decision waited.
-        if submitted != self.progress() || self.circuit_state() != CircuitState::Closed {
+        if state != with(submitted.generation << STATE_BITS, CircuitState::Closed)
+            || submitted.answers != self.answers.load(Ordering::Relaxed)
+        {
             return false;
         }
         let misses = self.misses.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        misses >= self.allowed && self.open()
+        misses >= self.allowed && self.open_from(state)
+    }
+
+    /// Opens the circuit if its state and generation are still `state`, in which the circuit is
+    /// closed. Returns true if the circuit opened.
+    fn open_from(&self, state: u64) -> bool {
+        let open = with(state, CircuitState::Open);
+        let opened = self.state.compare_exchange(state, open, Ordering::AcqRel, Ordering::Relaxed);
+        if opened.is_ok() {
+            self.opened.fetch_add(1, Ordering::Relaxed);
+        }
+        opened.is_ok()
     }
 
     /// Opens the circuit. Returns true if the circuit was not open before.
     pub fn open(&self) -> bool {
-        let opens = self.circuit_state.swap(CircuitState::Open as u8, Ordering::AcqRel)
-            != CircuitState::Open as u8;
+        let opens = self.turn(CircuitState::Open) != CircuitState::Open as u64;
         if opens {
             self.opened.fetch_add(1, Ordering::Relaxed);
         }
@@ -124,14 +148,21 @@ impl CircuitBreaker {
     /// Records that the connection is lost and that the link tries to open a new connection.
     pub fn seek(&self) {
         self.misses.store(0, Ordering::Relaxed);
-        self.circuit_state.store(CircuitState::Seeking as u8, Ordering::Release);
+        self.turn(CircuitState::Seeking);
+    }
+
+    /// Changes the state to `to` and keeps the generation. Returns the number of the state before.
+    fn turn(&self, to: CircuitState) -> u64 {
+        let turned = |state| Some(with(state, to));
+        let before = self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, turned);
+        before.unwrap_or_else(|state| state) & STATE
     }
 
     /// Closes the circuit after a successful probe, which opened the connection `generation`.
     pub fn close(&self, generation: u64) {
-        self.generation.store(generation, Ordering::Release);
         self.misses.store(0, Ordering::Relaxed);
-        self.circuit_state.store(CircuitState::Closed as u8, Ordering::Release);
+        let closed = with(generation << STATE_BITS, CircuitState::Closed);
+        self.state.store(closed, Ordering::Release);
     }
 
     /// Returns the number of times that the circuit has opened.
@@ -177,6 +208,20 @@ mod tests {
         }
         assert!(!circuit.record_miss(circuit.progress()));
         assert!(circuit.record_miss(circuit.progress()), "nobody was answered");
+    }
+
+    #[test]
+    fn a_miss_that_is_counted_late_does_not_open_the_circuit_of_a_later_connection() {
+        let circuit = CircuitBreaker::new(1);
+        circuit.close(7);
+        // The thread that counts the miss is interrupted here, until the link has reconnected.
+        let closed = circuit.state.load(Ordering::Acquire);
+        circuit.seek();
+        circuit.close(8);
+        assert!(!circuit.open_from(closed));
+        assert_eq!(circuit.circuit_state(), CircuitState::Closed);
+        assert_eq!((circuit.opened(), circuit.progress().generation()), (0, 8));
+        assert!(circuit.record_miss(circuit.progress()), "a miss of the later connection opens it");
     }
 
     #[test]
