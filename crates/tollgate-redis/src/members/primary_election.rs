@@ -223,19 +223,21 @@ impl PrimaryElection {
                 .collect(),
         };
         self.deposed.extend(losers);
-        self.outranked = self.outranked_by_mark(now);
+        self.outranked = self.outranked_by_mark();
     }
 
     /// Compares the marks of several primaries. Maps the address of each primary without the best
-    /// mark to the address of the primary with the best mark. Only primaries that answer and that
-    /// no other server replaced are compared.
-    fn outranked_by_mark(&self, now: Instant) -> BTreeMap<Box<str>, Box<str>> {
+    /// mark to the address of the primary with the best mark. Only primaries that answered the last
+    /// query and that no other server replaced are compared.
+    ///
+    /// An old report counts too, because an old report shows that this node was stopped: every
+    /// query ends with a new report or with [`record_unreachable`](Self::record_unreachable). When
+    /// the node continues, an empty server may be the first to answer.
+    fn outranked_by_mark(&self) -> BTreeMap<Box<str>, Box<str>> {
         let Some(order) = &self.order else { return BTreeMap::new() };
         let rank = |address: &str| order.iter().position(|known| **known == *address);
         let is_eligible = |address: &str, claim: &ServerClaim| {
-            claim.is_reachable
-                && self.is_fresh(claim.at, now)
-                && !self.deposed.contains_key(address)
+            claim.is_reachable && !self.deposed.contains_key(address)
         };
         let eligible = || self.leaders().filter(|(address, claim)| is_eligible(address, claim));
         let best = eligible().max_by_key(|(address, claim)| {

@@ -203,3 +203,15 @@ fn an_empty_server_is_chosen_once_no_other_answers() {
     assert!(scene.election.outranked().is_empty());
     assert_eq!(scene.election.reachable_leaders(scene.now), ["one"]);
 }
+
+#[test]
+fn a_node_that_was_stopped_does_not_choose_an_empty_server_before_it_has_queried_the_other() {
+    let mut scene = two_primaries(EpochMark::Missing, EpochMark::Present(3));
+    scene.passes(FRESH * 10);
+    let report = Replication::leading("one", 100, None);
+    let (role, mark) = (Role::Primary, EpochMark::Missing);
+    scene.election.record_report("one", role, Some(&report), mark, scene.now);
+    assert!(scene.election.outranked().contains_key("one"), "the report of \"two\" is only old");
+    scene.election.record_unreachable("two", scene.now);
+    assert!(scene.election.outranked().is_empty(), "\"two\" does not answer");
+}
