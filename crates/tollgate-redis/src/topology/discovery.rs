@@ -91,14 +91,21 @@ async fn visit(server: Endpoint, members: Arc<Members>, limits: LinkLimits) {
 
 /// Queries the report of `server` on `connection`, and returns both. If there is no connection, or
 /// the connection has ended, opens a new connection first.
+///
+/// If the connection ends during the query, queries once more on a new connection. The end of a
+/// connection does not show that the server cannot be reached, and a server that cannot be reached
+/// may be replaced by an empty server.
 async fn query(
     connection: Option<Connection>,
     server: &Endpoint,
     limits: LinkLimits,
 ) -> Result<(Connection, ServerReport), LinkError> {
     if let Some(connection) = connection.filter(|connection| !connection.has_ended()) {
-        let server_report = connection.query(limits.heartbeat_answer).await?;
-        return Ok((connection, server_report));
+        match connection.query(limits.heartbeat_answer).await {
+            Ok(server_report) => return Ok((connection, server_report)),
+            Err(LinkError::Closed { .. }) => {}
+            Err(error) => return Err(error),
+        }
     }
     let slow = |_| LinkError::Slow { address: server.to_string(), within: limits.connect };
     let opened = async {
@@ -107,4 +114,53 @@ async fn query(
         Ok((connection, server_report))
     };
     timeout(limits.connect, opened).await.map_err(slow)?
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+
+    /// Answers commands like an empty primary. Closes the connection when the command `ROLE`
+    /// arrives for the time with the number `last`.
+    async fn serve(mut stream: TcpStream, last: usize) {
+        let (mut queries, mut bytes) = (0, [0; 1024]);
+        while let Ok(count @ 1..) = stream.read(&mut bytes).await {
+            let received = String::from_utf8_lossy(&bytes[..count]).into_owned();
+            for command in received.split('*').skip(1) {
+                let name = command.split("\r\n").nth(2).unwrap_or_default();
+                queries += usize::from(name == "ROLE");
+                if queries >= last {
+                    return;
+                }
+                let reply = match name {
+                    "ROLE" => "*3\r\n$6\r\nmaster\r\n:0\r\n*0\r\n",
+                    "TIME" => "*2\r\n$1\r\n1\r\n$1\r\n0\r\n",
+                    "INFO" => "$0\r\n\r\n",
+                    "MGET" => "*2\r\n$-1\r\n$-1\r\n",
+                    _ => "+OK\r\n",
+                };
+                stream.write_all(reply.as_bytes()).await.unwrap();
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_closes_a_connection_is_queried_on_a_new_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = format!("redis://{}", listener.local_addr().unwrap()).parse().unwrap();
+        tokio::spawn(async move {
+            for last in [2, usize::MAX] {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(serve(stream, last));
+            }
+        });
+        let minute = Duration::from_secs(60);
+        let limits =
+            LinkLimits { connect: minute, heartbeat_answer: minute, ..LinkLimits::default() };
+        let (connection, _) = query(None, &server, limits).await.unwrap();
+        query(Some(connection), &server, limits).await.expect("the second connection");
+    }
 }
