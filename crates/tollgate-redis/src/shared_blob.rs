@@ -13,11 +13,13 @@ use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
 use crate::link::{Link, Phase};
 
 /// A script that replaces a document and its version, if the stored version is the expected
-/// version. The script needs only permissions that the step also needs.
+/// version. If the server evicted one of the two keys, the version is empty, as for
+/// [`BlobKeys::read`]. The script needs only permissions that the step also needs.
 static REPLACE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "local kept = redis.call('MGET', KEYS[1])[1]
-        if (kept or '') ~= ARGV[1] then return 0 end
+        "local kept = redis.call('MGET', KEYS[1], KEYS[2])
+        local version = kept[1] and kept[2] and kept[1] or ''
+        if version ~= ARGV[1] then return 0 end
         redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[4])
         redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
         return 1",

@@ -1,7 +1,9 @@
 //! Servers without free memory.
 
 use tollgate_conformance::{Figure, assert_held};
-use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, StoreError};
+use tollgate_core::{
+    CasOutcome, ChargeId, ChargePosition, Cost, Deduplication, Operation, SharedBlob, StoreError,
+};
 use tollgate_redis::StepError;
 
 use super::*;
@@ -16,6 +18,7 @@ const IN_VAIN: u64 = 1_000;
 
 on_every_version! {
     without_memory_windows_go_on_and_new_keys_are_reported
+    a_document_of_which_one_key_was_evicted_can_be_written_again
 }
 
 async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version) {
@@ -56,6 +59,23 @@ async fn without_memory_windows_go_on_and_new_keys_are_reported(version: Version
         assert_eq!((batcher.circuit_state, batcher.opened), (CircuitState::Closed, 0), "{way:?}");
         client.assert_sound();
         server.assert_every_key_ends().await;
+    }
+}
+
+async fn a_document_of_which_one_key_was_evicted_can_be_written_again(version: Version) {
+    let server = Way::Script.start(version, &[]).await;
+    let endpoint = patient(server.url().parse().unwrap());
+    let client = Client::new(&endpoint, Way::Script, 1 << 20).await;
+    for key in ["version", "document"] {
+        let document = SharedBlob { version: key.into(), bytes: b"rules".to_vec() };
+        let replace =
+            async |before| client.store.replace_shared_blob(key, before, &document, PATIENCE).await;
+        assert_eq!(replace(b"").await, Ok(CasOutcome::Stored));
+        assert_eq!(replace(b"").await, Ok(CasOutcome::Stale));
+        server.execute(&["DEL", &format!("tg1:{{{key}}}:{key}")]).await;
+        assert_eq!(client.store.shared_blob(key).await, Ok(SharedBlob::default()));
+        assert_eq!(replace(b"").await, Ok(CasOutcome::Stored), "without {key}");
+        assert_eq!(client.store.shared_blob(key).await.as_ref(), Ok(&document));
     }
 }
 
