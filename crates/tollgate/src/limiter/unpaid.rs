@@ -40,6 +40,24 @@ struct Unpaid {
     since: Timestamp,
 }
 
+/// An unpaid cost that was removed from the table to be charged. When this value is dropped, the
+/// units that were not charged are unpaid again. A client that disconnects during the charge
+/// therefore does not lose its unpaid cost.
+struct Charging<'l> {
+    costs: &'l UnpaidCosts,
+    limit: &'l Limit,
+    subject: &'l Subject,
+    unpaid: Unpaid,
+}
+
+impl Drop for Charging<'_> {
+    fn drop(&mut self) {
+        if self.unpaid.units > 0 {
+            self.costs.add(self.limit, self.subject, self.unpaid);
+        }
+    }
+}
+
 impl UnpaidCosts {
     /// Returns whether no subject has unpaid costs. This check is one atomic load.
     pub(super) fn is_empty(&self) -> bool {
@@ -101,17 +119,15 @@ impl<S: Store> Limiter<S> {
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
         for PlannedCharge { limit, subject, .. } in &planned {
             let Some(unpaid) = self.unpaid.take(limit, subject) else { continue };
+            let mut charging = Charging { costs: &self.unpaid, limit, subject, unpaid };
             let paid = self.charge_up_to(now, limit, subject, Cost::up_to(unpaid.units)).await;
-            let units = unpaid.units.saturating_sub(paid);
-            if units > 0 {
-                self.unpaid.add(limit, subject, Unpaid { units, ..unpaid });
-            }
+            charging.unpaid.units = unpaid.units.saturating_sub(paid);
         }
     }
 
     /// Charges at most `cost`: as many units as the limit and its overdraft have left. Returns the
-    /// number of charged units. If the store's answer is lost, the limiter charges the same units
-    /// again later.
+    /// number of charged units. If the store's answer is lost, or the caller drops this future, the
+    /// limiter charges the same units again later.
     async fn charge_up_to(
         &self,
         now: Timestamp,

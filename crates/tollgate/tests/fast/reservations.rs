@@ -1,13 +1,17 @@
 //! Reservations through the limiter: made, extended, settled once, and released at their expiry.
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
 use tollgate::limiter::Decision;
 use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Reservation};
 use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
 use tollgate::model::{
-    Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Subject, Timestamp,
+    Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Store, Subject,
+    Timestamp,
 };
 use tollgate::observe::{ReservationCounts, Reservations};
 use tollgate::overrides::{
@@ -15,6 +19,8 @@ use tollgate::overrides::{
 };
 use tollgate::store::Memory;
 use tollgate::{DecisionRequest, HashKey, Limiter, ManualClock, ReceiptError};
+
+use crate::faulty::{Faulty, Trouble};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 const MINUTE: Millis = Millis::from_secs(60);
@@ -58,7 +64,7 @@ fn after(millis: u64) -> Timestamp {
     START.after(Millis::new(millis))
 }
 
-async fn reserve_at(limiter: &Limiter<Memory>, now: Timestamp, hold_for: Millis) -> Decision {
+async fn reserve_at(limiter: &Limiter<impl Store>, now: Timestamp, hold_for: Millis) -> Decision {
     let policy = limiter.policy();
     let plan: Plan<'_> = policy.plan(&FACTS, limiter.key());
     let request = DecisionRequest::new(now, &policy, plan);
@@ -153,6 +159,25 @@ async fn a_client_that_reserves_less_than_it_costs_pays_in_the_end() {
     assert!(!reserve_at(&limiter, now, MINUTE).await.is_admitted(), "90 of 100 are paid");
     assert_eq!(status_at(&limiter, now).await[1].0, 90);
     assert!(reserve_at(&limiter, now.after(MINUTE), MINUTE).await.is_admitted());
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_while_its_unpaid_cost_is_charged_still_owes_it() {
+    let limiter = Limiter::new(policy(), Faulty::new()).with_clock(ManualClock::new(START));
+    let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    limiter.settle(receipt, tokens(200)).await.unwrap();
+    let now = START.after(MINUTE);
+    // 90 units are unpaid. The first client leaves during the first of the two calls that charge
+    // them, the second client during the second call.
+    for calls_before in 0..2 {
+        let gate = Arc::new(Semaphore::new(0));
+        let answered = std::iter::repeat_n(Trouble::None, calls_before);
+        limiter.store().next(answered.chain([Trouble::Held(gate)]));
+        let before = limiter.store().calls();
+        timeout(Duration::ZERO, reserve_at(&limiter, now, MINUTE)).await.expect_err("held");
+        assert_eq!(limiter.store().calls(), before + calls_before + 1);
+    }
+    assert!(!reserve_at(&limiter, now, MINUTE).await.is_admitted(), "90 of 100 are paid");
 }
 
 #[tokio::test]
