@@ -186,10 +186,17 @@ impl CounterClock {
         ahead
     }
 
-    /// Returns the nanoseconds that the counter has counted since the start of this clock.
+    /// Returns the nanoseconds that the counter has counted since the start of this clock. If the
+    /// counter was set back to a value before the start, the number is negative and wraps. The
+    /// difference of `quanta` is 0 for such a value, so the time would stand still until the counter
+    /// reaches its value at the start again.
     #[inline]
     fn elapsed(&self) -> u64 {
-        self.counter.delta_as_nanos(self.started_at, self.counter.raw())
+        let counted = self.counter.raw();
+        if counted < self.started_at {
+            return self.counter.delta_as_nanos(counted, self.started_at).wrapping_neg();
+        }
+        self.counter.delta_as_nanos(self.started_at, counted)
     }
 }
 
@@ -342,6 +349,26 @@ mod tests {
         assert_eq!(clock.by(|| START + 1_000 * NANOS_PER_MILLI), millis(START + 100 * TEN_MILLIS));
         mock.decrement(90 * TEN_MILLIS);
         assert_eq!(clock.by(|| START + 101 * TEN_MILLIS), millis(START + 101 * TEN_MILLIS));
+    }
+
+    #[test]
+    fn time_goes_on_after_the_counter_was_set_back_to_before_the_start() {
+        let (counter, mock) = quanta::Clock::mock();
+        mock.increment(100 * TEN_MILLIS);
+        let clock = CounterClock::following(counter, || START);
+        mock.decrement(90 * TEN_MILLIS);
+        let later = START + TEN_MILLIS;
+        assert_eq!(clock.by(|| later), millis(later));
+        mock.increment(5 * NANOS_PER_MILLI);
+        assert_eq!(clock.by(|| unreachable!()), millis(later + 5 * NANOS_PER_MILLI));
+        mock.increment(5 * NANOS_PER_MILLI);
+        assert_eq!(clock.by(|| later + TEN_MILLIS), millis(later + TEN_MILLIS));
+        // The counter reaches its value at the start again.
+        mock.increment(90 * TEN_MILLIS);
+        let last = later + 91 * TEN_MILLIS;
+        assert_eq!(clock.by(|| last), millis(last));
+        mock.increment(NANOS_PER_MILLI);
+        assert_eq!(clock.by(|| unreachable!()), millis(last + NANOS_PER_MILLI));
     }
 
     #[test]
