@@ -16,6 +16,7 @@ use axum::http::{HeaderMap, HeaderName};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tollgate::HashKey;
+use tollgate::model::time::DEFAULT_SKEW_MAX;
 use tollgate::model::{KeyedHash, Millis, Timestamp};
 
 use super::problem::{Kind, Problem};
@@ -248,7 +249,12 @@ impl Table {
     }
 
     fn forget_expired(&mut self, now: Timestamp) {
-        while self.order.front().is_some_and(|(expires_at, _)| *expires_at <= now) {
+        // If the clock was set back, the entries with a later expiry than a new entry are forgotten
+        // too. Otherwise these entries, and all entries after them, would stay until the clock has
+        // caught up, and the full table would refuse further keys.
+        let latest = now.after(REMEMBERED_FOR).after(DEFAULT_SKEW_MAX);
+        let is_over = |expires_at: Timestamp| expires_at <= now || expires_at > latest;
+        while self.order.front().is_some_and(|(expires_at, _)| is_over(*expires_at)) {
             let Some((_, key)) = self.order.pop_front() else { return };
             if let Some(entry) = self.entries.remove(&key) {
                 self.bytes -= entry.bytes;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tollgate::Clock;
 use tollgate::model::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
 use tollgate_server::http::{HttpOptions, MAX_REMEMBERED, MAX_REMEMBERED_PER_TOKEN};
@@ -83,6 +84,18 @@ async fn keys_expire() {
     // The window has ended as well.
     let fresh = send(&world, "one", charge(6)).await.ok();
     assert_eq!(fresh["statuses"][0]["used"], 6);
+}
+
+#[tokio::test]
+async fn keys_expire_after_the_clock_was_set_back() {
+    let world = World::new();
+    send(&world, "one", charge(0)).await.ok();
+    let hour_ago = world.clock.now().as_millis() - 3_600_000;
+    world.clock.set(Timestamp::from_millis(hour_ago));
+    send(&world, "two", charge(0)).await.ok();
+    send(&world, "one", charge(1)).await.ok();
+    world.clock.advance(Millis::from_secs(60));
+    send(&world, "two", charge(1)).await.ok();
 }
 
 #[tokio::test]

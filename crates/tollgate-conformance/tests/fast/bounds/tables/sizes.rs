@@ -213,7 +213,7 @@ pub(super) const HTTP: &[&[&str]] = &[
         "remembered answers of idempotency keys; their bytes; their age",
         "{MAX_REMEMBERED}; {MAX_REMEMBERED_BYTES:MiB}; {REMEMBERED_FOR}",
         "callers use more keys",
-        "The oldest answer is dropped",
+        "503 until an answer is old enough",
         "`MAX_REMEMBERED`, `MAX_REMEMBERED_BYTES`, `REMEMBERED_FOR`",
     ],
     &[
