@@ -122,7 +122,7 @@ impl LazyTransfer {
         transferring: &[Charge<'_>],
         charges: &[Charge<'_>],
     ) -> Result<Readings, StoreError> {
-        let has_arrived = self.transfer(now, epoch, (from, to), transferring).await;
+        let has_arrived = self.transfer(now, |_| epoch, (from, to), transferring).await;
         self.apply(now, (from, to), has_arrived, transferring, charges).await
     }
 
@@ -168,11 +168,12 @@ impl LazyTransfer {
     }
 
     /// Joins cells of `from` into `to`, for the limits and subjects of `charges` that were not
-    /// transferred in `epoch`. Returns whether the cells of all `charges` are transferred now.
+    /// transferred in their epoch. `epoch` returns the epoch of a charge. Returns whether the cells
+    /// of all `charges` are transferred now.
     pub(super) async fn transfer(
         &self,
         now: Timestamp,
-        epoch: u64,
+        epoch: impl Fn(&Charge<'_>) -> u64,
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> bool {
@@ -185,7 +186,7 @@ impl LazyTransfer {
             }
             Ok((held.len(), Arrival::Complete))
         };
-        self.finish(now, epoch, &open, carry).await != Arrival::Failed
+        self.finish(now, &open, carry).await != Arrival::Failed
     }
 
     /// Transfers like [`transfer`](Self::transfer) while other nodes charge `from`, and then `to`.
@@ -201,7 +202,7 @@ impl LazyTransfer {
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> Arrival {
-        let open = self.open(epoch, charges);
+        let open = self.open(|_| epoch, charges);
         let carry = async {
             let mut count = 0;
             for joins in 0..=MAX_JOINS {
@@ -222,17 +223,21 @@ impl LazyTransfer {
             }
             Ok((count, Arrival::Overtaken))
         };
-        self.finish(now, epoch, &open, carry).await
+        self.finish(now, &open, carry).await
     }
 
-    /// Returns the limits and subjects of `charges` that were not transferred in `epoch`.
-    fn open<'c>(&self, epoch: u64, charges: &[Charge<'c>]) -> OpenTransfer<'c> {
+    /// Returns the limits and subjects of `charges` that were not transferred in their epoch.
+    fn open<'c>(
+        &self,
+        epoch: impl Fn(&Charge<'_>) -> u64,
+        charges: &[Charge<'c>],
+    ) -> OpenTransfer<'c> {
         let (mut cell_keys, mut keys) = (Vec::new(), Vec::new());
         for charge in charges {
-            let key = self.entries.key(charge);
+            let (key, epoch) = (self.entries.key(charge), epoch(charge));
             if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
                 cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
-                keys.push(key);
+                keys.push((key, epoch));
             }
         }
         OpenTransfer { cell_keys, keys, turn: self.turn.load(Ordering::Acquire) }
@@ -243,7 +248,6 @@ impl LazyTransfer {
     async fn finish(
         &self,
         now: Timestamp,
-        epoch: u64,
         open: &OpenTransfer<'_>,
         carry: impl Future<Output = Result<(usize, Arrival), StoreError>>,
     ) -> Arrival {
@@ -258,8 +262,9 @@ impl LazyTransfer {
         // If a new transfer was requested while the cells were read, the cells may be older than
         // the request.
         if arrival == Arrival::Complete && open.turn == self.turn.load(Ordering::Acquire) {
-            let arrival = TransferEpoch { epoch, at: now };
-            open.keys.iter().for_each(|key| self.entries.put(*key, arrival, now));
+            for (key, epoch) in &open.keys {
+                self.entries.put(*key, TransferEpoch { epoch: *epoch, at: now }, now);
+            }
         }
         arrival
     }
@@ -268,7 +273,8 @@ impl LazyTransfer {
 /// The limits and subjects that a call must transfer.
 struct OpenTransfer<'c> {
     cell_keys: Vec<CellKey<'c>>,
-    keys: Vec<Key>,
+    /// The key and the epoch of each limit and subject.
+    keys: Vec<(Key, u64)>,
     /// The value of [`LazyTransfer::turn`] before the transfer.
     turn: u64,
 }

@@ -76,7 +76,11 @@ impl<S: CellTransfer> QuotaRescale<S> {
         };
         let charges: Vec<Charge<'_>> = charges.iter().filter(decides).copied().collect();
         let previous = PreviousQuota(&self.store);
-        self.transfer.transfer(now, 0, (&previous, &self.store), &charges).await;
+        // A definition that is restored replaces the other definition once more, and its subjects
+        // are transferred once more.
+        let epoch =
+            |charge: &Charge<'_>| charge.limit.replaced_at().map_or(0, Timestamp::as_millis);
+        self.transfer.transfer(now, epoch, (&previous, &self.store), &charges).await;
     }
 }
 

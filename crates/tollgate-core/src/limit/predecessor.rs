@@ -5,11 +5,12 @@ use alloc::sync::Arc;
 use super::{Limit, LimitError, OnChange};
 use crate::time::Timestamp;
 
-/// The limit that another limit replaced, and the time after which all counters of the replaced
-/// limit have expired.
+/// The limit that another limit replaced, the time of the replacement, and the time after which all
+/// counters of the replaced limit have expired.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Predecessor {
     limit: Arc<Limit>,
+    since: Timestamp,
     until: Timestamp,
 }
 
@@ -19,7 +20,7 @@ impl Predecessor {
     /// the replacement too.
     pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let limit = Arc::new(self.limit.with_quota(quota, burst)?);
-        Ok(Self { limit, until: self.until })
+        Ok(Self { limit, ..self.clone() })
     }
 }
 
@@ -38,7 +39,7 @@ impl Limit {
         } else {
             let until = now.after(old.window()).after(old.skew_tolerance());
             let limit = Self { predecessor: None, candidate: None, ..old.clone() };
-            Some(Predecessor { limit: Arc::new(limit), until })
+            Some(Predecessor { limit: Arc::new(limit), since: now, until })
         };
         self
     }
@@ -50,5 +51,14 @@ impl Limit {
     pub fn predecessor(&self, now: Timestamp) -> Option<&Self> {
         let predecessor = self.predecessor.as_ref()?;
         (now < predecessor.until).then_some(&*predecessor.limit)
+    }
+
+    /// Returns the time at which this limit replaced its [`predecessor`](Self::predecessor). Returns
+    /// `None` if this limit never had a predecessor.
+    ///
+    /// If a definition is restored, it replaces the other definition again, at a later time.
+    #[must_use]
+    pub fn replaced_at(&self) -> Option<Timestamp> {
+        Some(self.predecessor.as_ref()?.since)
     }
 }

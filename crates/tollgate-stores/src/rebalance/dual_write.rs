@@ -27,7 +27,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     ) -> Result<Readings, StoreError> {
         let moved: Vec<_> = moving.iter().map(|index| charges[*index]).collect();
         let owners = (self.before(), &self.after);
-        self.transfer.transfer(now, Phase::DualWrite as u64, owners, &moved).await;
+        self.transfer.transfer(now, |_| Phase::DualWrite as u64, owners, &moved).await;
         let changes = moved.iter().any(|charge| !charge.operation.is_read_only());
         let divergence =
             Divergence { rebalance: self, charges: if changes { &moved } else { &[] } };

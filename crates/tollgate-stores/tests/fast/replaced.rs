@@ -157,6 +157,30 @@ async fn what_scales_goes_on_with_the_same_part_used_at_every_node() {
     assert_eq!((one.store().failed_transfers(), other.store().failed_transfers()), (0, 0));
 }
 
+/// A node has transferred a subject to a definition. Later, this definition replaces another one
+/// again.
+#[tokio::test]
+async fn a_definition_that_is_restored_takes_over_usage_again() {
+    let clock = Arc::new(ManualClock::new(START));
+    let (small, large) = (window(10, 60), window(100, 60));
+    let first = revision("one", small, OnChange::Scale);
+    let limiter = Limiter::new(first, QuotaRescale::new(Memory::default()));
+    let limiter = limiter.with_clock(Arc::clone(&clock));
+    for _ in 0..5 {
+        check(&limiter).await;
+    }
+    limiter.replace_policy(revision("two", large, OnChange::Scale));
+    assert_eq!(status_of(&check(&limiter).await), (100, 51, 49));
+    clock.set(START.after(Millis::from_secs(3_600)));
+    limiter.replace_policy(revision("three", small, OnChange::Scale));
+    for used in 1..=10 {
+        assert_eq!(status_of(&check(&limiter).await), (10, used, 10 - used));
+    }
+    limiter.replace_policy(revision("four", large, OnChange::Scale));
+    let refused = check(&limiter).await;
+    assert_eq!((refused.is_admitted(), status_of(&refused)), (false, (100, 100, 0)));
+}
+
 #[tokio::test]
 async fn receipts_of_the_old_policy_are_taken_where_the_limit_lives_on() {
     let limiter = limiter(revision("one", window(10, 60), OnChange::Keep));
