@@ -3,7 +3,10 @@
 use std::fmt;
 
 use tollgate_core::charge::Operation;
-use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{
+    Algorithm, Cell, CellKey, CellTransfer, Charge, Cost, Limit, Readings, Store, StoreError,
+    Timestamp, assess,
+};
 
 use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 
@@ -15,13 +18,18 @@ use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 ///   is [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) into the
 ///   existing usage. The transfer costs two additional calls for each limit and subject on each
 ///   node, and none after the windows of the old definition have ended.
-/// - If several nodes transfer the same usage one after the other, the result is the same, because
-///   joining is idempotent.
+/// - If several nodes transfer the same usage one after the other, the usage counts once. The same
+///   applies if a node transfers the usage again.
 ///
 /// # Limitations
 /// - While some nodes use the old definition and other nodes use the new definition, the two
 ///   definitions are counted separately. A subject may use at most the quota of the old definition
 ///   and the quota of the new definition.
+/// - The usage is counted at the time of the first transfer. If the new window is so much shorter
+///   than the old one that this usage has expired before another node's first decision on the
+///   subject, the usage that is left of the old window counts once more. The same applies if the
+///   subject was charged under the old definition meanwhile. The store may then refuse a charge that
+///   fits, but never admits a charge beyond the limit.
 /// - If a limit is changed twice in one window, a subject without a decision between the two
 ///   changes starts with an unused limit after the second change. On a node that starts after the
 ///   second change, every subject starts with an unused limit. Subjects that another node has
@@ -133,9 +141,15 @@ impl<S: CellTransfer> CellTransfer for PreviousQuota<'_, S> {
                 ..*cell_key
             })
             .collect();
-        let cells = self.0.cells(now, &keys).await?;
-        let both = cell_keys.iter().zip(&keys).zip(cells);
-        let scaled = both.map(|((new, old), cell)| new.limit.scaled(&cell?, old.limit, now));
+        // One call reads the cells of both definitions.
+        let both: Vec<CellKey<'_>> = keys.iter().chain(cell_keys).copied().collect();
+        let mut cells = self.0.cells(now, &both).await?;
+        let current = cells.split_off(keys.len().min(cells.len()));
+        let definitions = cell_keys.iter().zip(&keys).map(|(new, old)| (new.limit, old.limit));
+        let scaled = definitions.zip(cells).zip(current).map(|(((new, old), cell), current)| {
+            let scaled = new.scaled(&cell?, old, now)?;
+            (!is_counted(current.as_ref(), &scaled, (new, old), now)).then_some(scaled)
+        });
         Ok(scaled.collect())
     }
 
@@ -146,6 +160,28 @@ impl<S: CellTransfer> CellTransfer for PreviousQuota<'_, S> {
     ) -> impl Future<Output = Result<(), StoreError>> + Send {
         self.0.join(now, cells)
     }
+}
+
+/// Returns whether `current`, the cell under the definition `new`, already contains the usage
+/// `scaled`, because another node has transferred this usage.
+///
+/// A transfer counts the usage as used at the time of the transfer. The join of two windows or of
+/// two buckets keeps the larger usage, so a repeated transfer changes nothing. The other algorithms
+/// record the time of each charge, so their joins would add up the usage of two transfers.
+fn is_counted(
+    current: Option<&Cell>,
+    scaled: &Cell,
+    (new, old): (&Limit, &Limit),
+    now: Timestamp,
+) -> bool {
+    let adds_up = matches!(
+        new.algorithm(),
+        Algorithm::SlidingWindow(_) | Algorithm::TwoBucket(_) | Algorithm::SlidingLog(_)
+    );
+    let used = |cell| assess(cell, new, Cost::PEEK, now).used;
+    // The usage under the definition `old` was rounded up to whole units.
+    let rounding = new.capacity().div_ceil(old.capacity()) - 1;
+    adds_up && used(current).saturating_add(rounding) >= used(Some(scaled))
 }
 
 impl<S: fmt::Debug> fmt::Debug for QuotaRescale<S> {

@@ -7,7 +7,9 @@ use std::thread;
 
 use tollgate::limiter::Decision;
 use tollgate::limiter::Outcome;
-use tollgate::model::algo::{Anchor, FixedWindow, TokenBucket};
+use tollgate::model::algo::{
+    Anchor, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
+};
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::model::{
     Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
@@ -179,6 +181,38 @@ async fn a_definition_that_is_restored_takes_over_usage_again() {
     limiter.replace_policy(revision("four", large, OnChange::Scale));
     let refused = check(&limiter).await;
     assert_eq!((refused.is_admitted(), status_of(&refused)), (false, (100, 100, 0)));
+}
+
+/// Two nodes transfer the same usage at different times, to algorithms that record the time of each
+/// charge.
+#[tokio::test]
+async fn usage_that_two_nodes_transfer_at_different_times_counts_once() {
+    let minute = Millis::from_secs(60);
+    let sliding = SlidingWindow::new(100, minute, Millis::from_secs(1)).unwrap();
+    // 45 seconds later, the two-bucket estimate counts 55/60 of the previous bucket.
+    let cases = [
+        (Algorithm::SlidingWindow(sliding), 52),
+        (Algorithm::SlidingLog(SlidingLog::new(100, minute).unwrap()), 52),
+        (Algorithm::TwoBucket(TwoBucket::new(100, minute).unwrap()), 48),
+    ];
+    for (algorithm, used) in cases {
+        let (shared, clock) = (Arc::new(Memory::default()), Arc::new(ManualClock::new(START)));
+        let [one, other] = [(); 2].map(|()| {
+            let first = revision("one", window(10, 60), OnChange::Scale);
+            Limiter::new(first, QuotaRescale::new(Arc::clone(&shared)))
+                .with_clock(Arc::clone(&clock))
+        });
+        for _ in 0..5 {
+            check(&one).await;
+        }
+        for limiter in [&one, &other] {
+            limiter.replace_policy(revision("two", algorithm, OnChange::Scale));
+        }
+        assert_eq!(status_of(&check(&one).await), (100, 51, 49), "{algorithm:?}");
+        clock.set(START.after(Millis::from_secs(45)));
+        let (_, counted, _) = status_of(&check(&other).await);
+        assert_eq!(counted, used, "{algorithm:?}");
+    }
 }
 
 #[tokio::test]
