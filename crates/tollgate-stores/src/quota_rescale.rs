@@ -20,6 +20,7 @@ use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 ///   node, and none after the windows of the old definition have ended.
 /// - If several nodes transfer the same usage one after the other, the usage counts once. The same
 ///   applies if a node transfers the usage again.
+/// - A reset discards the usage under both definitions.
 ///
 /// # Limitations
 /// - While some nodes use the old definition and other nodes use the new definition, the two
@@ -69,6 +70,24 @@ impl<S> QuotaRescale<S> {
 }
 
 impl<S: CellTransfer> QuotaRescale<S> {
+    /// Resets the usage under the previous definitions of the limits that `charges` reset. If only
+    /// the usage under the current definition was reset, the next transfer through another node
+    /// would undo the reset.
+    async fn reset_previous(
+        &self,
+        now: Timestamp,
+        charges: &[Charge<'_>],
+    ) -> Result<(), StoreError> {
+        let resets = charges.iter().filter(|charge| charge.operation == Operation::Reset);
+        let previous: Vec<_> = resets
+            .filter_map(|charge| Some(Charge { limit: charge.limit.predecessor(now)?, ..*charge }))
+            .collect();
+        if !previous.is_empty() {
+            self.store.apply(now, &previous).await?;
+        }
+        Ok(())
+    }
+
     async fn adopt_usage(&self, now: Timestamp, charges: &[Charge<'_>]) {
         // Refunds and settlements are excluded, because they apply to the definition under which
         // the charge was made.
@@ -95,6 +114,7 @@ impl<S: CellTransfer> QuotaRescale<S> {
 impl<S: CellTransfer> Store for QuotaRescale<S> {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         if has_replaced(now, charges) {
+            Box::pin(self.reset_previous(now, charges)).await?;
             Box::pin(self.adopt_usage(now, charges)).await;
         }
         self.store.apply(now, charges).await

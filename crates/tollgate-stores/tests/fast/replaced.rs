@@ -12,12 +12,14 @@ use tollgate::model::algo::{
 };
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::model::{
-    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Policy, RequestAttributes, Store,
-    Timestamp,
+    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Operation, Policy, RequestAttributes,
+    Store, Timestamp,
 };
 use tollgate::store::Memory;
 use tollgate::{DecisionRequest, Limiter, ManualClock, Revision};
 use tollgate_stores::QuotaRescale;
+
+use crate::setup::{NOW, apply_one, fixed, take, user};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -213,6 +215,24 @@ async fn usage_that_two_nodes_transfer_at_different_times_counts_once() {
         let (_, counted, _) = status_of(&check(&other).await);
         assert_eq!(counted, used, "{algorithm:?}");
     }
+}
+
+/// One node resets a subject. The other node has not transferred the usage under the earlier
+/// definition yet.
+#[tokio::test]
+async fn a_reset_is_not_undone_by_usage_under_an_earlier_definition() {
+    let shared = Arc::new(Memory::default());
+    let [one, other] = [(); 2].map(|()| QuotaRescale::new(Arc::clone(&shared)));
+    let (old, new, subject) = (scales(10), scales(100).with_predecessor(&scales(10), NOW), user(1));
+    apply_one(&one, NOW, &old, &subject, take(5, 1)).await.unwrap();
+    assert_eq!(apply_one(&one, NOW, &new, &subject, take(1, 2)).await.unwrap().used, 51);
+    apply_one(&one, NOW, &new, &subject, Operation::Reset).await.unwrap();
+    assert_eq!(apply_one(&other, NOW, &new, &subject, take(1, 3)).await.unwrap().used, 1);
+}
+
+/// Returns a fixed window whose usage is scaled if its quota changes.
+fn scales(quota: u64) -> Limit {
+    fixed("core", quota).with_on_change(OnChange::Scale)
 }
 
 #[tokio::test]
