@@ -6,9 +6,7 @@ use super::atomic::{Atomic, PartitionedCells};
 use super::call_timer::CallTimer;
 use super::deadline::Deadline;
 use super::deny_cache::DenyCache;
-use super::fallback::{Fallback, FallbackStore};
 use super::join::join_all;
-use super::quota_rescale::QuotaRescale;
 use super::rollout::{NEW_STORE, Rollout};
 use super::sharded::Sharded;
 
@@ -98,17 +96,12 @@ macro_rules! pass_cells_through {
 }
 
 pass_cells_through! {
-    /// Transfers only the cells of the main store: a fallback has no cells that could move.
-    impl<A: CellTransfer, B: FallbackStore> for Fallback<A, B>;
     /// Transfers the cells of the inner store. A join only raises usage, so the cached refusals
     /// stay valid.
     impl<S: CellTransfer> for DenyCache<S>;
     /// Transfers the cells of the inner store, and does not measure the transfers, because no
     /// client waits for them.
     impl<S: CellTransfer> for CallTimer<S>;
-    /// Transfers the cells of the inner store unchanged. Usage is scaled to a new quota when a
-    /// subject is charged, and not when its cell is transferred.
-    impl<S: CellTransfer> for QuotaRescale<S>;
 }
 
 /// Reads and joins cells at the stores to which the subjects belong now.

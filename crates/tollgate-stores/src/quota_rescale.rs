@@ -129,6 +129,34 @@ impl<S: CellTransfer> Store for QuotaRescale<S> {
     }
 }
 
+/// Transfers the usage under the previous definitions before the cells are read, so the cells contain
+/// this usage.
+impl<S: CellTransfer> CellTransfer for QuotaRescale<S> {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        cell_keys: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        if cell_keys.iter().any(|cell_key| cell_key.limit.predecessor(now).is_some()) {
+            let operation = Operation::Peek { cost: Cost::PEEK };
+            let peeks: Vec<_> = cell_keys
+                .iter()
+                .map(|key| Charge { limit: key.limit, subject: key.subject, operation })
+                .collect();
+            Box::pin(self.adopt_usage(now, &peeks)).await;
+        }
+        self.store.cells(now, cell_keys).await
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.store.join(now, cells)
+    }
+}
+
 /// Returns whether at least one limit of `charges` replaced another definition, whose usage may
 /// have to be transferred at `now`.
 fn has_replaced(now: Timestamp, charges: &[Charge<'_>]) -> bool {

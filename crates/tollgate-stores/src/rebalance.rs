@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use tollgate_core::{
     Cell, CellKey, CellTransfer, Charge, Cost, Limit, Readings, Store, StoreError, Subject,
-    Timestamp,
+    Timestamp, decide,
 };
 
 pub use heartbeat::{HEARTBEAT_TTL, Heartbeat, HeartbeatCounts};
 
 use super::atomic::Atomic;
+use super::join::join_pair;
 use super::lazy_transfer::{Arrival, LazyTransfer};
 use super::rollout::DEFAULT_TRANSFER_ENTRIES;
 use super::sharded::Sharded;
@@ -277,7 +278,8 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// Reads cells from the owners that decide in the current phase, and joins cells into all owners.
+/// Reads cells from both owners until every window at the old owner has ended, and joins cells into
+/// all owners.
 impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
     async fn cells(
         &self,
@@ -288,13 +290,21 @@ impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
         if phase == Phase::Done {
             return self.after.cells(now, cell_keys).await;
         }
-        let before = self.before().cells(now, cell_keys).await?;
-        if phase == Phase::DualWrite {
-            return Ok(before);
+        let (before, after) =
+            join_pair(self.before().cells(now, cell_keys), self.after.cells(now, cell_keys)).await;
+        // Each owner may lack charges: the new owner those of nodes that use only the old map, and
+        // the old owner those of nodes in cutover.
+        match (before?, after) {
+            (before, Err(_)) if phase == Phase::DualWrite => Ok(before),
+            (before, after) => {
+                let both = cell_keys.iter().zip(before).zip(after?);
+                let joined = both.map(|((cell_key, before), after)| match before {
+                    Some(before) => decide::join(after, before, cell_key.limit, now),
+                    None => after,
+                });
+                Ok(joined.collect())
+            }
         }
-        // A cell that has not been transferred yet is still at its previous owner.
-        let after = self.after.cells(now, cell_keys).await?;
-        Ok(after.into_iter().zip(before).map(|(after, before)| after.or(before)).collect())
     }
 
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {

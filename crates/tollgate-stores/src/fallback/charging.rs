@@ -2,8 +2,8 @@
 
 use tokio::time::timeout;
 use tollgate_core::{
-    Admission, Charge, Cost, DecisionSource, Operation, Readings, Refusals, Store, StoreError,
-    Timestamp,
+    Admission, Cell, CellKey, CellTransfer, Charge, Cost, DecisionSource, Operation, Readings,
+    Refusals, Store, StoreError, Timestamp,
 };
 
 use super::local_charges::{LocalCharge, LocalCharges};
@@ -148,6 +148,35 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             self.local_charges.note_exceeded(std::mem::take(&mut charging.left));
         }
         Ok(())
+    }
+}
+
+/// Transfers the cells of the main store. Before the cells are read, the store is charged for the
+/// units that the fallback admitted, so the cells contain these units.
+impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
+    async fn cells(
+        &self,
+        now: Timestamp,
+        cell_keys: &[CellKey<'_>],
+    ) -> Result<Vec<Option<Cell>>, StoreError> {
+        if !self.local_charges.is_empty() {
+            let operation = Operation::Peek { cost: Cost::PEEK };
+            let peeks: Vec<_> = cell_keys
+                .iter()
+                .map(|key| Charge { limit: key.limit, subject: key.subject, operation })
+                .collect();
+            let own = self.local_charges.take_of(now, &peeks);
+            Box::pin(self.charge_all(now, own, ATTEMPTS)).await?;
+        }
+        self.store.cells(now, cell_keys).await
+    }
+
+    fn join(
+        &self,
+        now: Timestamp,
+        cells: &[(CellKey<'_>, Cell)],
+    ) -> impl Future<Output = Result<(), StoreError>> + Send {
+        self.store.join(now, cells)
     }
 }
 

@@ -7,8 +7,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
-use tollgate::model::{Admission, Algorithm, Limit, Millis, Operation, Reading, Refusals, Store};
-use tollgate::model::{Charge, DecisionSource, Readings, StoreError, Timestamp, key::Subject};
+use tollgate::model::{
+    Admission, Algorithm, CellKey, CellTransfer, Charge, Cost, DecisionSource, Limit, Millis,
+    Operation, Reading, Readings, Refusals, Store, StoreError, Timestamp, assess, key::Subject,
+};
 use tollgate::store::Memory;
 use tollgate_stores::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
 use tollgate_stores::{LocalShare, QuotaLease};
@@ -65,6 +67,22 @@ fn what_a_node_admitted_locally_is_charged_once_when_the_store_returns() {
         let counts = LocalChargeCounts { charged: 6, ..LocalChargeCounts::default() };
         assert_eq!(node.local_charges(), counts, "{limit:?}");
     }
+}
+
+/// A wrapper around the fallback moves a subject after an outage, before the subject's next decision.
+#[test]
+fn cells_contain_what_was_admitted_locally() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    one(&node, &limit, &subject, take(4, 1));
+    fails(&node);
+    one(&node, &limit, &subject, take(2, 2));
+    let cell_keys = [CellKey { limit: &limit, subject: &subject }];
+    assert_eq!(at_once(node.cells(NOW, &cell_keys)), Err(StoreError::Unavailable));
+    recovers(&node);
+    let cells = at_once(node.cells(NOW, &cell_keys)).unwrap();
+    assert_eq!(assess(cells[0].as_ref(), &limit, Cost::PEEK, NOW).used, 6);
+    let counts = LocalChargeCounts { charged: 2, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
 }
 
 #[test]

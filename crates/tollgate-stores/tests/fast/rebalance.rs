@@ -236,9 +236,13 @@ impl Two {
         Self { old: Arc::new(Faulty::new()), new: Arc::new(Faulty::new()) }
     }
 
+    pub(crate) fn before(&self) -> Sharded<Arc<Faulty>> {
+        map(&[("north", 1, &self.old)])
+    }
+
     pub(crate) fn node(&self) -> Rebalance<Faulty> {
         let after = map(&[("north", 1, &self.old), ("west", 1, &self.new)]);
-        Rebalance::new(map(&[("north", 1, &self.old)]), after)
+        Rebalance::new(self.before(), after)
     }
 }
 
@@ -250,7 +254,7 @@ async fn a_charge_during_the_transfer_is_never_lost() {
         for calls_before in 0..8 {
             let two = Two::new();
             let (behind, ahead) = (two.node(), two.node());
-            let only_old = Atomic::new(map(&[("north", 1, &two.old)]));
+            let only_old = Atomic::new(two.before());
             let (limit, subject) = (fixed("core", 10), mover(&ahead));
             apply_one(&behind, NOW, &limit, &subject, take(1, 1)).await.unwrap();
             apply_one(&only_old, NOW, &limit, &subject, take(1, 2)).await.unwrap();

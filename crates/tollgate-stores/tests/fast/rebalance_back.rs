@@ -8,13 +8,14 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tollgate::model::{
-    Admission, ChargeId, ChargePosition, Cost, Deduplication, Operation, StoreError, Subject,
+    Admission, CellKey, CellTransfer, ChargeId, ChargePosition, Cost, Deduplication, Operation,
+    StoreError, Subject, assess,
 };
-use tollgate_stores::Atomic;
 use tollgate_stores::rebalance::Phase;
 use tollgate_stores::rollout::DEFAULT_TRANSFER_TIME;
+use tollgate_stores::{Atomic, Rebalance};
 
-use crate::faulty::Trouble;
+use crate::faulty::{Faulty, Trouble};
 use crate::give_back::{Deed, as_one_memory, limits, once, steps};
 use crate::rebalance::{Fleet, Two, mover};
 use crate::setup::{NOW, WINDOW, apply_one, fixed, in_flight, refund, take, user};
@@ -54,6 +55,28 @@ proptest! {
             }).unwrap()[0]
         })?;
     }
+}
+
+/// A node that uses only the old map charged the old owner alone, and later a node in cutover charged
+/// the new owner alone. A wrapper around the rebalance reads the cells of the subject.
+#[tokio::test]
+async fn cells_contain_the_charges_of_both_owners() {
+    let two = Two::new();
+    let (behind, ahead, only_old) = (two.node(), two.node(), Atomic::new(two.before()));
+    let (limit, subject) = (fixed("core", 10), mover(&ahead));
+    apply_one(&behind, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    apply_one(&only_old, NOW, &limit, &subject, take(2, 2)).await.unwrap();
+    ahead.enter(Phase::Cutover);
+    let cell_keys = [CellKey { limit: &limit, subject: &subject }];
+    let used = async |node: &Rebalance<Faulty>| {
+        let cells = node.cells(NOW, &cell_keys).await.unwrap();
+        assess(cells[0].as_ref(), &limit, Cost::PEEK, NOW).used
+    };
+    assert_eq!((used(&ahead).await, used(&behind).await), (3, 3));
+    apply_one(&ahead, NOW, &limit, &subject, take(4, 3)).await.unwrap();
+    assert_eq!((used(&ahead).await, used(&behind).await), (7, 7));
+    two.new.next([Trouble::Lost(StoreError::Unavailable)]);
+    assert_eq!(used(&behind).await, 3, "in dual write, the new owner need not answer");
 }
 
 /// The phases of three nodes, in combinations that can occur. The last node has not received a call

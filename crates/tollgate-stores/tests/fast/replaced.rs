@@ -12,14 +12,15 @@ use tollgate::model::algo::{
 };
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, RequestMatch, Rule};
 use tollgate::model::{
-    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Operation, Policy, RequestAttributes,
-    Store, Timestamp,
+    Algorithm, Cost, Limit, LimitStatus, Millis, OnChange, Operation, Percent, Policy,
+    RequestAttributes, Store, Timestamp,
 };
+use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::store::Memory;
 use tollgate::{DecisionRequest, Limiter, ManualClock, Revision};
-use tollgate_stores::QuotaRescale;
+use tollgate_stores::{Atomic, QuotaRescale, Rollout};
 
-use crate::setup::{NOW, apply_one, fixed, take, user};
+use crate::setup::{NOW, apply_one, fixed, key, take, user};
 
 const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
@@ -228,6 +229,19 @@ async fn a_reset_is_not_undone_by_usage_under_an_earlier_definition() {
     assert_eq!(apply_one(&one, NOW, &new, &subject, take(1, 2)).await.unwrap().used, 51);
     apply_one(&one, NOW, &new, &subject, Operation::Reset).await.unwrap();
     assert_eq!(apply_one(&other, NOW, &new, &subject, take(1, 3)).await.unwrap().used, 1);
+}
+
+/// The definition of a limit and the percentage of a rollout change before the subject's next
+/// decision.
+#[tokio::test]
+async fn a_subject_that_moves_keeps_its_usage_under_an_earlier_definition() {
+    let side = || QuotaRescale::new(Memory::default());
+    let percentage = RolloutPercentage::new(Percent::NONE);
+    let store = Atomic::new(Rollout::new(&key(), percentage.clone(), side(), side()));
+    let (old, new, subject) = (scales(10), scales(100).with_predecessor(&scales(10), NOW), user(1));
+    apply_one(&store, NOW, &old, &subject, take(5, 1)).await.unwrap();
+    percentage.set(Percent::ALL);
+    assert_eq!(apply_one(&store, NOW, &new, &subject, take(1, 2)).await.unwrap().used, 51);
 }
 
 /// Returns a fixed window whose usage is scaled if its quota changes.
