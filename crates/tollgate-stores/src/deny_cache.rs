@@ -60,7 +60,8 @@ pub enum DenyCacheTtl {
 ///
 /// # Limitations
 /// - With [`DenyCacheTtl::AtMost`], a client can be refused for up to
-///   [`max_stale_refusal`](Self::max_stale_refusal) after units were refunded through another node.
+///   [`max_stale_refusal`](Self::max_stale_refusal) after units were refunded through another node,
+///   or through this node while the refused call was in flight.
 ///   The usage in such a refusal can be as old as this time.
 /// - If a caller's clock has not reached a reset that other nodes' clocks have passed, this cache
 ///   refuses the caller until the caller's clock passes the reset, although the store may already
@@ -78,6 +79,9 @@ pub struct DenyCache<S> {
     status_max_age: Millis,
     entries: BoundedCache<CachedRefusal>,
     answered: AtomicU64,
+    /// The number of resets that passed through this cache. If the number changes during a call, the
+    /// answer to the call may be from before the reset, and is not cached.
+    resets: AtomicU64,
 }
 
 /// The cached reading of one limit in a refused call.
@@ -114,6 +118,7 @@ impl<S> DenyCache<S> {
             status_max_age: DEFAULT_STATUS_MAX_AGE,
             entries: BoundedCache::new(DEFAULT_ENTRIES),
             answered: AtomicU64::new(0),
+            resets: AtomicU64::new(0),
         }
     }
 
@@ -258,6 +263,9 @@ impl<S> DenyCache<S> {
     /// have ended. If expired refusals stayed, a node with a slow clock could apply a refusal while
     /// the store already counts in the next window.
     fn invalidate(&self, now: Timestamp, charges: &[Charge<'_>]) {
+        if charges.iter().any(|charge| charge.operation == Operation::Reset) {
+            self.resets.fetch_add(1, Ordering::AcqRel);
+        }
         for charge in charges {
             let is_freed = matches!(
                 charge.operation,
@@ -283,9 +291,12 @@ impl<S: Store> Store for DenyCache<S> {
             self.answered.fetch_add(1, Ordering::Relaxed);
             return Ok(readings);
         }
+        let resets = self.resets.load(Ordering::Acquire);
         let answer = self.store.apply(now, charges).await;
         self.invalidate(now, charges);
-        if let Ok(readings) = &answer {
+        if let Ok(readings) = &answer
+            && resets == self.resets.load(Ordering::Acquire)
+        {
             self.remember(now, charges, readings);
         }
         answer

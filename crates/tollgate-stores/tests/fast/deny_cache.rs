@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
+use tokio::sync::Semaphore;
 use tollgate::model::{
     Admission, DecisionSource, Millis, Operation, Refusals, Store, StoreError, Timestamp,
 };
@@ -15,7 +16,7 @@ use tollgate_stores::{Fallback, LocalShare};
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
     NOW, WINDOW, apply_one, at_once, calls, charge, comparable, fixed, in_flight, of_every_kind,
-    refund, replay, take, user,
+    refund, replay, take, until, user,
 };
 
 proptest! {
@@ -139,6 +140,25 @@ fn what_was_forgotten_elsewhere_is_noticed_within_a_second() {
     at_once(apply_one(&here, in_time, &limit, &subject, Operation::Reset)).unwrap();
     let at_once_here = at_once(apply_one(&here, in_time, &limit, &subject, take(1, 6))).unwrap();
     assert_eq!(at_once_here.admission, Admission::Now, "what passes here is noticed at once");
+}
+
+/// The store refuses a charge, and then executes a reset. The answer to the reset arrives first.
+#[tokio::test]
+async fn a_refusal_that_arrives_after_a_reset_is_not_cached() {
+    let here = DenyCache::new(Faulty::new()).with_ttl(DenyCacheTtl::UntilReset);
+    let (limit, subject) = (fixed("core", 1), user(1));
+    apply_one(&here, NOW, &limit, &subject, take(1, 1)).await.unwrap();
+    let gate = Arc::new(Semaphore::new(0));
+    here.store().next([Trouble::Late(Arc::clone(&gate))]);
+    let reset = async {
+        until(|| here.store().calls() == 2).await;
+        apply_one(&here, NOW, &limit, &subject, Operation::Reset).await.unwrap();
+        gate.add_permits(1);
+    };
+    let (refused, ()) = tokio::join!(apply_one(&here, NOW, &limit, &subject, take(1, 2)), reset);
+    assert_ne!(refused.unwrap().admission, Admission::Now);
+    let taken = apply_one(&here, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    assert_eq!(taken.admission, Admission::Now);
 }
 
 #[test]
