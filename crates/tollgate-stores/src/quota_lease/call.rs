@@ -248,13 +248,17 @@ struct LocalAnswers<'c, 'a> {
     table: &'c Table,
     charges: &'c [Charge<'a>],
     answers: Vec<Option<Reading>>,
+    /// The number of resets before the call. If the number changes, the units may belong to leases
+    /// that a reset discarded, and are not restored.
+    resets: u64,
     is_open: bool,
 }
 
 impl<'c, 'a> LocalAnswers<'c, 'a> {
     fn answered(table: &'c Table, now: Timestamp, charges: &'c [Charge<'a>]) -> Self {
+        let resets = table.resets();
         let answers = charges.iter().map(|charge| table.answer(now, charge)).collect();
-        Self { table, charges, answers, is_open: true }
+        Self { table, charges, answers, resets, is_open: true }
     }
 
     fn unanswered(&self) -> impl Iterator<Item = Charge<'a>> {
@@ -266,13 +270,15 @@ impl<'c, 'a> LocalAnswers<'c, 'a> {
     /// are not computed again, because a charge that fitted at first may no longer fit.
     fn undo_charge(&mut self) {
         self.is_open = false;
+        let is_valid = self.resets == self.table.resets();
         for (charge, answer) in self.charges.iter().zip(&mut self.answers) {
             if let (Operation::Charge { cost, .. }, Some(charged)) = (charge.operation, answer)
                 && cost != Cost::PEEK
             {
                 let uncharged =
                     Reading { used: charged.used.saturating_sub(cost.get()), ..*charged };
-                *charged = self.table.undo_charge(charge, charged.position).unwrap_or(uncharged);
+                let undo = || self.table.undo_charge(charge, charged.position);
+                *charged = is_valid.then(undo).flatten().unwrap_or(uncharged);
             }
         }
     }

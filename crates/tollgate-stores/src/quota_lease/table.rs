@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
@@ -32,6 +33,8 @@ pub(super) struct Table {
     warm: BoundedCache<ChargeRate>,
     shards: Box<[Mutex<HashMap<Key, LeaseEntry>>]>,
     of_shard: usize,
+    /// The number of resets so far, which discard leases.
+    resets: AtomicU64,
 }
 
 /// The recent charges on a limit and subject without a lease.
@@ -71,6 +74,7 @@ impl Table {
             warm: BoundedCache::new(leases),
             shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
             of_shard: leases.div_ceil(SHARDS),
+            resets: AtomicU64::new(0),
         }
     }
 
@@ -80,6 +84,11 @@ impl Table {
 
     pub(super) const fn capacity(&self) -> usize {
         self.of_shard * SHARDS
+    }
+
+    /// Returns the number of resets so far.
+    pub(super) fn resets(&self) -> u64 {
+        self.resets.load(Ordering::Acquire)
     }
 
     /// Returns the number of limits and subjects that have an entry.
@@ -224,6 +233,7 @@ impl Table {
     /// Removes the lease of the limit and subject of `charge`, because the store has reset their
     /// state.
     pub(super) fn forget(&self, charge: &Charge<'_>) {
+        self.resets.fetch_add(1, Ordering::AcqRel);
         let key = self.warm.key(charge);
         self.shard(key).lock().remove(&key);
     }

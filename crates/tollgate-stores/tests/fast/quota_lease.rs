@@ -3,6 +3,8 @@
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
+use tokio::runtime::Builder;
+use tokio::sync::Semaphore;
 use tollgate::model::{
     Admission, Charge, ChargePosition, Cost, DecisionSource, Deduplication, Limit, LimitMode,
     Millis, Operation, Reading, Readings, Store, StoreError, Timestamp,
@@ -13,7 +15,7 @@ use tollgate_stores::QuotaLease;
 use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::setup::{NOW, WINDOW, apply_one, at_once, charge, fixed, refund, take, user};
+use crate::setup::{NOW, WINDOW, apply_one, at_once, charge, fixed, refund, take, until, user};
 
 /// A configuration that takes a lease after the first charge, of the largest size.
 pub(crate) const EAGER: LeaseConfig =
@@ -203,6 +205,32 @@ fn what_is_forgotten_here_takes_its_lease_along() {
     assert_eq!((used(&store, &limit), here.counts().units_returned), (0, 0));
     let again = at_once(apply_one(&here, NOW, &limit, &user(1), take(1, 9))).unwrap();
     assert_eq!((again.used, again.position), (1, position));
+}
+
+/// A call uses a unit of a lease and waits for another limit. A reset discards the lease, and the
+/// other limit refuses the call.
+#[test]
+fn a_reset_voids_the_units_of_calls_in_flight() {
+    let (here, store, limit, position) = with_lease(1_000);
+    let (other, subject, gate) = (fixed("other", 1), user(1), Arc::new(Semaphore::new(0)));
+    at_once(apply_one(&here, NOW, &other, &subject, take(1, 3))).unwrap();
+    store.next([Trouble::Held(Arc::clone(&gate))]);
+    let calls = store.calls();
+    let reset = async {
+        until(|| store.calls() == calls + 1).await;
+        apply_one(&here, NOW, &limit, &subject, Operation::Reset).await.unwrap();
+        for id in 5..=6 {
+            let taken = apply_one(&here, NOW, &limit, &subject, take(1, id)).await.unwrap();
+            assert_eq!(taken.position, position, "the window ends at the same time");
+        }
+        gate.add_permits(1);
+    };
+    let charges = [charge(&limit, &subject, take(1, 4)), charge(&other, &subject, take(1, 4))];
+    let call = async { tokio::join!(here.apply(NOW, &charges), reset).0 };
+    let refused = Builder::new_current_thread().build().unwrap().block_on(call).unwrap();
+    assert_ne!(refused[1].admission, Admission::Now);
+    at_once(here.refund_all(NOW));
+    assert_eq!(used(&store, &limit), 2, "the store has counted both charges after the reset");
 }
 
 #[test]
