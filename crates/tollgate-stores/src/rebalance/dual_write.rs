@@ -3,10 +3,10 @@
 
 use std::sync::atomic::Ordering;
 
-use tollgate_core::algo::fixed_window;
+use tollgate_core::algo::{Anchor, fixed_window};
 use tollgate_core::{
-    Admission, Algorithm, Cell, CellKey, CellTransfer, Charge, Cost, Deduplication, Operation,
-    Reading, Readings, Refusals, Store, StoreError, StoredState, Timestamp, assess,
+    Admission, Algorithm, Cell, CellKey, CellTransfer, Charge, Cost, Deduplication, Limit,
+    Operation, Reading, Readings, Refusals, Store, StoreError, StoredState, Timestamp, assess,
 };
 
 use super::{Phase, Rebalance};
@@ -150,7 +150,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
         let (mut refunds, mut places) = (Vec::new(), Vec::new());
         for (index, charge) in charges.iter().enumerate() {
             let owner = if moving.contains(&index) { Owner::Moved } else { Owner::Same };
-            if let Some(operation) = undo_of(charge, &readings[index], owner) {
+            if let Some(operation) = undo_of(now, charge, &readings[index], owner) {
                 refunds.push(Charge { operation, ..*charge });
                 places.push(index);
             }
@@ -208,7 +208,12 @@ enum Owner {
 /// Returns the operation that undoes `charge` at the owner that admitted the charge, after another
 /// owner refused. `reading` is the admitting owner's reading of the charge. Returns `None` if
 /// nothing must be undone.
-fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Operation> {
+fn undo_of(
+    now: Timestamp,
+    charge: &Charge<'_>,
+    reading: &Reading,
+    owner: Owner,
+) -> Option<Operation> {
     let (cost, _) = charge.operation.as_charge()?;
     if cost == Cost::PEEK || charge.limit.refusals() == Refusals::Counted {
         return None;
@@ -216,10 +221,27 @@ fn undo_of(charge: &Charge<'_>, reading: &Reading, owner: Owner) -> Option<Opera
     // If this owner has counted only this charge, the charge opened the window, and a reset removes
     // the window. Nothing is lost if the subject moves, because the owner that refused has the
     // whole usage. A subject that does not move has its usage at one owner only.
-    if owner == Owner::Moved && reading.used == cost.get() {
+    if owner == Owner::Moved && reading.used == cost.get() && is_new(now, charge.limit, reading) {
         return Some(Operation::Reset);
     }
     charge.operation.inverse(reading.position)
+}
+
+/// Returns whether a charge at `now` with this reading may have opened state that its refund does
+/// not remove: a window that starts at `now`, or a bucket whose refund is rounded. All other state
+/// is not reset, because a reset would remove the charges of other nodes too.
+fn is_new(now: Timestamp, limit: &Limit, reading: &Reading) -> bool {
+    match limit.algorithm() {
+        Algorithm::FixedWindow(window) => {
+            matches!(window.anchor(), Anchor::FirstRequest)
+                && reading.full_reset_at == now.after(window.window())
+        }
+        Algorithm::TokenBucket(_) => true,
+        Algorithm::SlidingWindow(_)
+        | Algorithm::TwoBucket(_)
+        | Algorithm::SlidingLog(_)
+        | Algorithm::Concurrency(_) => false,
+    }
 }
 
 /// Returns refunds for the old owners and refunds for the new owners. A settlement above its

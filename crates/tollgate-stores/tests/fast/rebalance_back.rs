@@ -8,8 +8,8 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tollgate::model::{
-    Admission, CellKey, CellTransfer, ChargeId, ChargePosition, Cost, Deduplication, Operation,
-    StoreError, Subject, assess,
+    Admission, CellKey, CellTransfer, ChargeId, ChargePosition, Cost, Deduplication, Millis,
+    Operation, StoreError, Subject, assess,
 };
 use tollgate_stores::rebalance::Phase;
 use tollgate_stores::rollout::DEFAULT_TRANSFER_TIME;
@@ -18,7 +18,7 @@ use tollgate_stores::{Atomic, Rebalance};
 use crate::faulty::{Faulty, Trouble};
 use crate::give_back::{Deed, as_one_memory, limits, once, steps};
 use crate::rebalance::{Fleet, Two, mover};
-use crate::setup::{NOW, WINDOW, apply_one, fixed, in_flight, refund, take, user};
+use crate::setup::{NOW, WINDOW, apply_one, fixed, in_flight, refund, take, until, user};
 
 proptest! {
     /// Nodes in neighbouring phases behave like one memory store, even if some nodes forget which
@@ -77,6 +77,36 @@ async fn cells_contain_the_charges_of_both_owners() {
     assert_eq!((used(&ahead).await, used(&behind).await), (7, 7));
     two.new.next([Trouble::Lost(StoreError::Unavailable)]);
     assert_eq!(used(&behind).await, 3, "in dual write, the new owner need not answer");
+}
+
+/// The new owner has not received a refund, and refuses a charge. A node in dual write undoes this
+/// charge at the old owner while a node with only the old map charges the old owner.
+#[tokio::test]
+async fn an_undone_charge_takes_no_other_charge_along() {
+    let two = Two::new();
+    let (behind, only_old) = (two.node(), Atomic::new(two.before()));
+    let (limit, subject) = (fixed("core", 2), mover(&behind));
+    let taken = apply_one(&behind, NOW, &limit, &subject, take(2, 1)).await.unwrap();
+    apply_one(&only_old, NOW, &limit, &subject, refund(2, 1, taken.position)).await.unwrap();
+    let later = NOW.after(Millis::from_secs(1));
+    let gate = Arc::new(Semaphore::new(0));
+    two.old.next([Trouble::None, Trouble::Held(Arc::clone(&gate))]);
+    let calls = two.old.calls();
+    let mut admitted = 0;
+    let meanwhile = async {
+        until(|| two.old.calls() == calls + 2).await;
+        let other = apply_one(&only_old, later, &limit, &subject, take(1, 3)).await.unwrap();
+        admitted += u64::from(other.admission == Admission::Now);
+        gate.add_permits(1);
+    };
+    let (refused, ()) =
+        tokio::join!(apply_one(&behind, later, &limit, &subject, take(1, 2)), meanwhile);
+    admitted += u64::from(refused.unwrap().admission == Admission::Now);
+    for id in 4..8 {
+        let other = apply_one(&only_old, later, &limit, &subject, take(1, id)).await.unwrap();
+        admitted += u64::from(other.admission == Admission::Now);
+    }
+    assert_eq!(admitted, 2);
 }
 
 /// The phases of three nodes, in combinations that can occur. The last node has not received a call
