@@ -23,7 +23,7 @@ const MAX_LIMITS: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     states: BoundedCache<RecordedState>,
-    limits: RwLock<HashMap<u128, Arc<Limit>>>,
+    limits: RwLock<HashMap<Definition, Arc<Limit>>>,
     /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
     /// value.
     turn: AtomicU64,
@@ -31,6 +31,11 @@ pub(super) struct ChargeLog {
     /// that was reset since, so their readings are not recorded.
     forgotten: AtomicU64,
 }
+
+/// The identity of a limit's counters, and a hash of the numbers that the conversion of a recorded
+/// state to a cell uses. Limits with the same counters can have different numbers for different
+/// subjects, such as the quotas of plans.
+type Definition = (u128, u32);
 
 /// The start of a call, as the number of refunds and resets before the call.
 #[derive(Clone, Copy, Debug)]
@@ -108,16 +113,18 @@ impl ChargeLog {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
         for state in self.states.values().into_iter().filter(is_such) {
-            let Some(limit) = limits.get(&state.limit) else { continue };
+            let Some(limit) = limits.get(&(state.limit, state.numbers)) else { continue };
             let Some(subject) = state.subject.subject() else { continue };
             let cell = state.cell(limit);
             let at = (state.limit, subject.clone());
             let before = known.remove(&at);
-            let recorded_at = before
-                .as_ref()
-                .map_or(state.recorded_at, |it| it.recorded_at.max(state.recorded_at));
-            if let Some(cell) = join(before.map(|known| known.cell), cell, limit, now) {
-                let limit = Arc::clone(limit);
+            let (limit, recorded_at) = match &before {
+                Some(known) if known.recorded_at > state.recorded_at => {
+                    (Arc::clone(&known.limit), known.recorded_at)
+                }
+                _ => (Arc::clone(limit), state.recorded_at),
+            };
+            if let Some(cell) = join(before.map(|known| known.cell), cell, &limit, now) {
                 known.insert(at, KnownState { limit, subject, cell, recorded_at });
             }
         }
@@ -261,11 +268,12 @@ impl ChargeLog {
         expires_at: Timestamp,
     ) -> Option<RecordedState> {
         let subject = Name::of(charge.subject)?;
-        let limit = charge.limit.state_digest();
-        self.record_definition(limit, charge.limit);
+        let (limit, numbers) = definition(charge.limit);
+        self.record_definition((limit, numbers), charge.limit);
         let id = ChargeId::default();
         Some(RecordedState {
             limit,
+            numbers,
             subject,
             recorded_at: now,
             expires_at,
@@ -277,15 +285,15 @@ impl ChargeLog {
     }
 
     /// Keeps the current definition of a limit, which the replay needs.
-    fn record_definition(&self, digest: u128, limit: &Limit) {
-        if self.limits.read().get(&digest).is_some_and(|known| **known == *limit) {
+    fn record_definition(&self, definition: Definition, limit: &Limit) {
+        if self.limits.read().get(&definition).is_some_and(|known| **known == *limit) {
             return;
         }
         let mut limits = self.limits.write();
-        if limits.len() >= MAX_LIMITS && !limits.contains_key(&digest) {
+        if limits.len() >= MAX_LIMITS && !limits.contains_key(&definition) {
             limits.clear();
         }
-        limits.insert(digest, Arc::new(limit.clone()));
+        limits.insert(definition, Arc::new(limit.clone()));
     }
 
     /// Records a reset. Nothing is used after the reset, whatever calls in flight return.
@@ -295,4 +303,17 @@ impl ChargeLog {
         self.forgotten.fetch_max(turn, Ordering::AcqRel);
         self.states.forget_all(|state| state.limit == limit && Some(state.subject) == subject);
     }
+}
+
+/// Returns the definition of `limit`.
+fn definition(limit: &Limit) -> Definition {
+    let (first, second) = match limit.algorithm() {
+        Algorithm::FixedWindow(window) => (window.window().get(), window.nominal_window().get()),
+        Algorithm::TokenBucket(bucket) => (bucket.quota(), bucket.burst()),
+        _ => (0, 0),
+    };
+    // Two odd constants, which mix the bits of both numbers.
+    let mixed =
+        first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ second.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+    (limit.state_digest(), (mixed >> 32) as u32)
 }

@@ -15,6 +15,8 @@ pub const MAX_SUBJECT_BYTES: usize = 80;
 pub(super) struct RecordedState {
     /// The digest of the limit's name and generation.
     pub(super) limit: u128,
+    /// The hash of the limit's numbers, which the conversion to a cell uses.
+    pub(super) numbers: u32,
     pub(super) subject: Name,
     pub(super) recorded_at: Timestamp,
     /// The time from which the entry is obsolete.

@@ -11,9 +11,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
+use tollgate::model::algo::TokenBucket;
 use tollgate::model::{
-    Admission, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Store, Subject,
-    Timestamp, assess,
+    Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Store,
+    Subject, Timestamp, assess,
 };
 use tollgate::store::Memory;
 use tollgate_stores::FailoverReplay;
@@ -23,7 +24,8 @@ use tollgate_stores::failover_replay::{
 
 use crate::promoted::{Promoted, Servers};
 use crate::setup::{
-    NOW, apply_one, calls, comparable, fixed, in_flight, of_every_kind, refund, replay, take, user,
+    NOW, WINDOW, apply_one, calls, comparable, fixed, in_flight, of_every_kind, refund, replay,
+    take, user,
 };
 
 const QUOTA: u64 = 100;
@@ -60,6 +62,23 @@ fn what_the_replica_lacks_is_there_before_the_next_charge() {
         let replayed = ReplayCounts { replays: 1, limits: 1, units: 7, abandoned: 0 };
         assert_eq!(node.replayed(), replayed, "{limit:?}");
     }
+}
+
+/// Two plans give a token bucket different quotas. The node last received an answer about a subject
+/// with the other plan.
+#[test]
+fn each_subject_is_replayed_with_its_own_quota() {
+    let bucket = |quota| {
+        let bucket = TokenBucket::new(quota, WINDOW, 10).unwrap();
+        Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap()
+    };
+    let (servers, [node]) = nodes();
+    let (slow, fast) = (bucket(10), bucket(100));
+    servers.cut();
+    takes(&node, &slow, 1..=10);
+    at_once(apply_one(&node, NOW, &fast, &user(2), take(1, 11))).unwrap();
+    servers.promote(Memory::default());
+    assert_eq!(takes(&node, &slow, 12..=12).used, 10);
 }
 
 #[test]
