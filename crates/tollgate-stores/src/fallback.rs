@@ -64,6 +64,9 @@ pub trait FallbackStore: Store {
 ///   call that it did not answer in time is not known, so such a call is not charged to `A` later.
 /// - The first call for a subject after an outage first charges `A` for the units that `B`
 ///   admitted, and then makes its own charge, both within [`with_budget`](Self::with_budget).
+/// - While units of a subject are being charged to `A`, other calls for this subject do not wait for
+///   that charge. If these calls use up the limit, the units that no longer fit are counted as
+///   [`exceeded`](LocalChargeCounts::exceeded).
 /// - Permits of concurrency limits that `B` granted are never counted at `A`. If units that `B`
 ///   admitted were charged to `A` later, a refund returns these units at `B` only.
 /// - At most [`MAX_LOCAL_CHARGES`] limits and subjects are recorded.
