@@ -178,10 +178,12 @@ impl<'t> Report<'t> {
 
     fn finding(&self, at: Span, message: &dyn Display, hint: Option<&dyn Display>) -> Finding {
         let (file, text) = self.files.get(usize::from(at.file)).unwrap_or(&self.files[0]);
+        let lines = || (1..).zip(text.split('\n'));
         // The parser can report the end of a file at a line number that is greater than the number
         // of lines.
-        let line = at.line.clamp(1, text.split('\n').count());
-        let text = text.split('\n').nth(line - 1).unwrap_or_default().trim_end_matches('\r');
+        let shown = lines().nth(at.line.max(1) - 1).or_else(|| lines().last());
+        let (line, text) = shown.unwrap_or((1, ""));
+        let text = text.trim_end_matches('\r');
         let length = text.chars().count();
         let column = if line == at.line { at.column.clamp(1, length + 1) } else { length + 1 };
         Finding {

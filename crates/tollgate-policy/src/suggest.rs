@@ -13,10 +13,13 @@ pub fn suggest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
     if name.is_empty() || name.len() > MAX_COMPARED {
         return None;
     }
-    let slips = 1 + name.chars().count() / 4;
+    let length = name.chars().count();
+    let slips = 1 + length / 4;
+    // The distance is at least the difference of the lengths, so most names need no comparison.
+    let is_near = |other: &&str| other.chars().count().abs_diff(length) <= slips;
     known
         .into_iter()
-        .filter(|other| other.len() <= MAX_COMPARED)
+        .filter(|other| other.len() <= MAX_COMPARED && is_near(other))
         .map(|other| (osa_distance(&name, &plain(other)), other))
         .filter(|(distance, _)| *distance <= slips)
         .min_by_key(|(distance, _)| *distance)
@@ -47,6 +50,15 @@ mod tests {
             assert_eq!(suggest(name, known), expected, "{name}");
         }
         assert_eq!(suggest(&"core".repeat(1000), known), None);
+    }
+
+    #[test]
+    fn a_suggestion_can_differ_in_length_by_as_many_letters_as_in_content() {
+        assert_eq!(suggest("core", ["corexx"]), Some("corexx"));
+        assert_eq!(suggest("core", ["co"]), Some("co"));
+        assert_eq!(suggest("core", ["corexxx"]), None);
+        assert_eq!(suggest("core", ["c"]), None);
+        assert_eq!(suggest("naïve-é", ["naïve"]), Some("naïve"));
     }
 
     #[test]
