@@ -1,5 +1,7 @@
 //! Formats policy files: writes them in the standard form.
 
+use std::mem;
+
 use granit_parser::{Event, Parser};
 use pretty_yaml::config::{FormatOptions, LanguageOptions, LayoutOptions};
 use pretty_yaml::format_text;
@@ -12,6 +14,10 @@ use crate::tree::{Node, NodeKind, document};
 
 /// The longest line, in characters, that the formatter does not break.
 const LINE_WIDTH: usize = 120;
+
+/// The most passes of the formatter over one text. A comment after the last value of a file without
+/// a final line break moves in the second pass, and nothing moves in the third.
+const MAX_PASSES: usize = 4;
 
 /// Returns the `text` of a policy file, or of a file that it includes, in the standard form: two
 /// spaces for each level, one space after `:` and `,`, double quotes, no trailing spaces. Keys,
@@ -53,13 +59,19 @@ fn formatted(text: &str, report: &mut Report<'_>) -> Option<String> {
             ..LanguageOptions::default()
         },
     };
-    let formatted = match format_text(text, &options) {
-        Ok(formatted) => formatted,
-        Err(error) => {
-            report.plain_error(Span::START, format_args!("cannot be formatted: {error}"));
-            return None;
+    let mut formatted = text.to_owned();
+    for _ in 0..MAX_PASSES {
+        let last = match format_text(&formatted, &options) {
+            Ok(next) => mem::replace(&mut formatted, next),
+            Err(error) => {
+                report.plain_error(Span::START, format_args!("cannot be formatted: {error}"));
+                return None;
+            }
+        };
+        if last == formatted {
+            break;
         }
-    };
+    }
     let after = document(&formatted, &mut Report::new("", &formatted));
     let is_same = after.is_some_and(|after| means_the_same(&before, &after))
         && comments(text) == comments(&formatted);

@@ -99,3 +99,9 @@ fn formatting_again_changes_nothing() {
     }
     assert!(formatted >= 15, "{formatted}");
 }
+
+#[test]
+fn a_last_comment_without_a_line_break_is_in_its_final_place_at_once() {
+    let once = format("policy.yaml", "a:\n  b:\n    c: d # e\n    # f").unwrap();
+    assert_eq!(format("policy.yaml", &once).unwrap(), once);
+}
