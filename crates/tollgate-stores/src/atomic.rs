@@ -1,5 +1,6 @@
 //! All-or-nothing calls over state that is split into partitions.
 
+mod detached;
 mod span;
 
 use std::fmt;
@@ -13,13 +14,14 @@ use tollgate_core::{
 };
 
 use super::owned_charge::OwnedCharge;
+use detached::{DetachedCall, takes_permit};
 use span::{is_charge, span};
-use tollgate::trace::instrument;
 
-/// The maximum number of concurrent calls that span several partitions.
+/// The maximum number of concurrent calls that span several partitions or take permits of
+/// concurrency limits.
 ///
-/// Further calls fail with [`StoreError::Unavailable`]. The number is bounded because each such
-/// call may hold units at partitions that do not answer.
+/// Further calls over several partitions fail with [`StoreError::Unavailable`]. The number is
+/// bounded because each such call may hold units at partitions that do not answer.
 pub const MAX_SPANNING_CALLS: usize = 4_096;
 
 /// State that is split into several partitions. Each partition is a store by itself.
@@ -104,7 +106,9 @@ pub trait PartitionedEpochs: PartitionedCells {
 /// - An admitted call is charged at every partition. A refused call is charged at no partition,
 ///   except on limits that count refusals, which count the call once. No call is admitted beyond a
 ///   quota.
-/// - If the caller stops waiting, the call continues with the same guarantees.
+/// - If the caller stops waiting, a call over several partitions continues with the same guarantees,
+///   and the permits of concurrency limits that a call has taken are released. The number of these
+///   calls is bounded by [`MAX_SPANNING_CALLS`]. Beyond it, the permits expire instead.
 /// - Readings are in the order of the charges. The reading of a refunded charge is the status
 ///   without the charge.
 ///
@@ -184,29 +188,31 @@ impl<H: Partitions + 'static> Store for Atomic<H> {
         if charges.is_empty() {
             return Ok(Readings::new());
         }
-        if let Some(partition) = self.common_partition(charges) {
-            return self.partitions.apply_at(partition, now, charges).await;
-        }
-        if !charges.iter().any(is_charge) {
-            return span(&*self.partitions, now, charges, &self.unrefunded).await;
-        }
-        let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() else {
-            return Err(StoreError::Unavailable);
+        let partition = self.common_partition(charges);
+        // A detached call continues if the caller stops waiting: it must be completed at every
+        // partition, and its permits must be released.
+        let is_detached = match partition {
+            Some(_) => charges.iter().any(takes_permit),
+            None => charges.iter().any(is_charge),
         };
-        // The call runs in its own task. If the caller stops waiting, the call must still be
-        // completed at every partition.
-        let owned: Vec<_> = charges.iter().map(OwnedCharge::new).collect();
-        let (partitions, unrefunded) = (Arc::clone(&self.partitions), Arc::clone(&self.unrefunded));
-        let spanning = async move {
-            let _held_until_done = permit;
-            let charges: Vec<_> = owned.iter().map(OwnedCharge::as_charge).collect();
-            span(&*partitions, now, &charges, &unrefunded).await
-        };
-        match Handle::try_current() {
-            Ok(runtime) => {
-                runtime.spawn(instrument(spanning)).await.unwrap_or(Err(StoreError::Unavailable))
+        if is_detached && let Ok(runtime) = Handle::try_current() {
+            match Arc::clone(&self.permits).try_acquire_owned() {
+                Ok(held) => {
+                    let call = DetachedCall {
+                        partitions: Arc::clone(&self.partitions),
+                        unrefunded: Arc::clone(&self.unrefunded),
+                        now,
+                        charges: charges.iter().map(OwnedCharge::new).collect(),
+                    };
+                    return Box::pin(call.run(runtime, held)).await;
+                }
+                Err(_) if partition.is_none() => return Err(StoreError::Unavailable),
+                Err(_) => {}
             }
-            Err(_) => spanning.await,
+        }
+        match partition {
+            Some(partition) => self.partitions.apply_at(partition, now, charges).await,
+            None => span(&*self.partitions, now, charges, &self.unrefunded).await,
         }
     }
 }

@@ -243,3 +243,22 @@ async fn others_see_no_more_held_than_the_bound_and_then_nothing() {
     }
     assert_eq!(used().await, 0);
 }
+
+/// The client disconnects while the store decides, before and after the permit was taken.
+#[tokio::test(start_paused = true)]
+async fn the_permit_of_a_caller_that_stopped_waiting_is_released() {
+    for is_taken in [false, true] {
+        let (store, [here, _]) = two_faulty();
+        let (flight, subject) = (in_flight("flight", 1), user(here));
+        let gate = Arc::new(Semaphore::new(0));
+        let shard = &store.partitions().shards()[0].store;
+        let trouble = if is_taken { Trouble::Late } else { Trouble::Held };
+        shard.next([trouble(Arc::clone(&gate))]);
+        let call = apply_one(&store, NOW, &flight, &subject, take(1, 1));
+        tokio::time::timeout(std::time::Duration::ZERO, call).await.expect_err("no answer");
+        gate.add_permits(1);
+        until(|| shard.calls() == 2).await;
+        let reading = apply_one(&store, NOW, &flight, &subject, take(1, 2)).await.unwrap();
+        assert_eq!((reading.admission, reading.used), (Admission::Now, 1), "{is_taken}");
+    }
+}

@@ -19,7 +19,7 @@ pub(super) const ONE_PROCESS: &[&[&str]] = &[
         "`FixedWindow::max_admitted_units`; `Limit::skew_max`; `RedisShard::check_clock`",
     ],
     &[
-        "a node that holds permits of a concurrency limit dies, or a client disconnects while the store decides on its permit",
+        "a node that holds permits of a concurrency limit dies",
         "0",
         "The permits stay held until they expire, a `permit_ttl` after their last renewal",
         "`Concurrency::permit_ttl`",
