@@ -18,6 +18,12 @@ fn allocated_by(work: impl FnOnce()) -> usize {
     ALLOCATED.total_allocated() - before
 }
 
+/// Returns the fewest bytes that one of five runs of `work` allocates. A thread of the test harness
+/// may allocate during a run, and what `work` allocates is allocated in each of them.
+fn least_allocated_by(mut work: impl FnMut()) -> usize {
+    (0..5).map(|_| allocated_by(&mut work)).min().expect("five runs")
+}
+
 fn checks<K: Key>(limiter: &RateLimiter, keys: &[K]) {
     for _ in 0..20 {
         for key in keys {
@@ -42,17 +48,21 @@ fn a_check_of_a_known_key_allocates_nothing() {
             checks(limiter, &pairs);
         };
         assert!(allocated_by(|| each(&limiter)) > 0, "entries are allocated");
-        assert_eq!(allocated_by(|| each(&limiter)), 0);
+        assert_eq!(least_allocated_by(|| each(&limiter)), 0);
     }
 
     let limiter = RateLimiter::per_key(Quota::per_hour(1_000_000));
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         assert!(limiter.check("alice").await.is_admitted());
-        let before = ALLOCATED.total_allocated();
-        for _ in 0..1_000 {
-            assert!(limiter.check("alice").await.is_admitted());
+        let mut least = usize::MAX;
+        for _ in 0..5 {
+            let before = ALLOCATED.total_allocated();
+            for _ in 0..1_000 {
+                assert!(limiter.check("alice").await.is_admitted());
+            }
+            least = least.min(ALLOCATED.total_allocated() - before);
         }
-        assert_eq!(ALLOCATED.total_allocated(), before);
+        assert_eq!(least, 0);
     });
 }
