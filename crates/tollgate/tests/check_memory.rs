@@ -19,7 +19,7 @@ fn allocated_by(work: impl FnOnce()) -> usize {
 }
 
 /// Returns the fewest bytes that one of five runs of `work` allocates. A thread of the test harness
-/// may allocate during a run, and what `work` allocates is allocated in each of them.
+/// may allocate during one of the runs, but an allocation of `work` occurs in each run.
 fn least_allocated_by(mut work: impl FnMut()) -> usize {
     (0..5).map(|_| allocated_by(&mut work)).min().expect("five runs")
 }

@@ -20,8 +20,8 @@ pub(super) struct DetachedCall<H: Partitions + 'static> {
     pub(super) charges: Vec<OwnedCharge>,
 }
 
-/// The answer to a detached call. If this value is dropped before the caller has taken the
-/// readings, the permits of the call are released, because nobody else can release them.
+/// The answer to a detached call. If the caller stops waiting and does not take the readings, the
+/// drop of this value releases the permits of the call.
 struct Answer<H: Partitions + 'static> {
     call: DetachedCall<H>,
     readings: Option<Result<Readings, StoreError>>,
