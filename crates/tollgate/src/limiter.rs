@@ -44,7 +44,7 @@ pub use queue::{MAX_QUEUED, QUEUE_POLL};
 pub use redeem::{Outcome, RedeemError, Redeemed, Refunded};
 pub use reserve::{Extended, HoldOutcome, Settled, SettledLimit};
 pub use start::{AdmissionPermits, PROBE_PERIOD};
-pub use unpaid::MAX_UNPAID;
+pub use unpaid::{MAX_UNPAID, MAX_UNPAID_WAIT};
 
 use background::Background;
 use hold_times::HoldTimes;

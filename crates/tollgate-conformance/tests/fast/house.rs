@@ -87,11 +87,12 @@ fn shipped_below(folder: &str) -> Vec<(String, String)> {
 /// other purposes: time limits of waits, the stopwatch, and the sweep of quota leases.
 #[test]
 fn what_decides_reads_no_clock() {
-    const WAIT: [&str; 5] = [
+    const WAIT: [&str; 6] = [
         "crates/tollgate-stores/src/failover_replay/pass.rs",
         "crates/tollgate-stores/src/quota_lease/sweeper.rs",
         "crates/tollgate/src/clock.rs",
         "crates/tollgate/src/limiter/queue.rs",
+        "crates/tollgate/src/limiter/unpaid.rs",
         "crates/tollgate/src/rate_limiter/wait.rs",
     ];
     let decides = [

@@ -4,7 +4,11 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
 use tollgate_core::charge::{Charge, Operation};
 use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Admission, Cost, Limit, Millis, Reading, Store, Subject, Timestamp};
@@ -15,6 +19,10 @@ use crate::receipt::{Receipt, new_charge_id};
 /// The most pairs of a limit and a subject for which a node carries over unpaid costs. A further
 /// pair replaces the oldest pair.
 pub const MAX_UNPAID: usize = 4_096;
+
+/// The longest time that a decision waits while another request charges the unpaid cost of the same
+/// limit and subject.
+pub const MAX_UNPAID_WAIT: Duration = Duration::from_secs(1);
 
 /// The lifetime of the reservation with which an unpaid cost is charged. The reservation expires
 /// after this time if its settlement is lost.
@@ -34,27 +42,67 @@ pub(super) struct UnpaidCosts {
 /// The name of a limit, and a subject of this limit.
 type Key = (Box<str>, Subject);
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Unpaid {
     units: u64,
     since: Timestamp,
+    /// Set while a request charges the units.
+    charging: Option<ChargeState>,
 }
 
-/// An unpaid cost that was removed from the table to be charged. When this value is dropped, the
-/// units that were not charged are unpaid again. A client that disconnects during the charge
-/// therefore does not lose its unpaid cost.
+/// The receiver of the state of a charge: `true` after the charge has ended. The channel is closed
+/// without a `true` if the client of the charging request disconnects.
+type ChargeState = watch::Receiver<bool>;
+
+/// What a decision has to do about the unpaid cost of a subject.
+enum Debt<'l> {
+    /// The decision charges the cost.
+    Charge(Charging<'l>),
+    /// The decision waits, because another request charges the cost.
+    Wait(ChargeState),
+}
+
+/// An unpaid cost that a request charges now. The cost stays in the table with the mark that it is
+/// being charged. When this value is dropped, the mark is removed, and the units that were not
+/// charged remain unpaid. A client that disconnects during the charge therefore does not lose its
+/// unpaid cost.
 struct Charging<'l> {
     costs: &'l UnpaidCosts,
-    limit: &'l Limit,
-    subject: &'l Subject,
-    unpaid: Unpaid,
+    key: Key,
+    units: u64,
+    paid: u64,
+    state: watch::Sender<bool>,
+}
+
+impl Charging<'_> {
+    /// Records that the limit had room for `paid` units, and lets the waiting decisions continue.
+    fn end(mut self, paid: u64) {
+        self.paid = paid;
+        self.settle();
+        self.state.send_replace(true);
+    }
+
+    /// Removes the paid units and the mark from the table. Does nothing if the entry is gone or
+    /// another request charges the cost, because a full table replaces entries.
+    fn settle(&self) {
+        self.costs.with(|table| {
+            let Some(unpaid) = table.get_mut(&self.key) else { return };
+            let is_own = |state: &ChargeState| state.same_channel(&self.state.subscribe());
+            if !unpaid.charging.as_ref().is_some_and(is_own) {
+                return;
+            }
+            unpaid.charging = None;
+            unpaid.units = unpaid.units.saturating_sub(self.paid);
+            if unpaid.units == 0 {
+                table.remove(&self.key);
+            }
+        });
+    }
 }
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        if self.unpaid.units > 0 {
-            self.costs.add(self.limit, self.subject, self.unpaid);
-        }
+        self.settle();
     }
 }
 
@@ -64,11 +112,11 @@ impl UnpaidCosts {
         !self.is_used.load(Ordering::Acquire)
     }
 
-    fn add(&self, limit: &Limit, subject: &Subject, cost: Unpaid) {
+    fn add(&self, limit: &Limit, subject: &Subject, units: u64, since: Timestamp) {
         self.with(|table| {
-            let key = (limit.name().into(), subject.clone());
+            let key = key_of(limit, subject);
             if let Some(known) = table.get_mut(&key) {
-                known.units = known.units.saturating_add(cost.units);
+                known.units = known.units.saturating_add(units);
                 return;
             }
             if table.len() >= MAX_UNPAID {
@@ -77,14 +125,23 @@ impl UnpaidCosts {
                     table.remove(&oldest);
                 }
             }
-            table.insert(key, cost);
+            table.insert(key, Unpaid { units, since, charging: None });
         });
     }
 
-    /// Removes and returns the unpaid cost of a subject, so a concurrent request does not charge
-    /// the same cost.
-    fn take(&self, limit: &Limit, subject: &Subject) -> Option<Unpaid> {
-        self.with(|table| table.remove(&(limit.name().into(), subject.clone())))
+    /// Marks the unpaid cost of a subject as being charged. If another request charges the cost
+    /// already, returns the state of this charge. Returns `None` if the subject has no unpaid cost.
+    fn begin_charge(&self, limit: &Limit, subject: &Subject) -> Option<Debt<'_>> {
+        let key = key_of(limit, subject);
+        self.with(|table| {
+            let unpaid = table.get_mut(&key)?;
+            if let Some(charging) = &unpaid.charging {
+                return Some(Debt::Wait(charging.clone()));
+            }
+            let (state, charging) = watch::channel(false);
+            unpaid.charging = Some(charging);
+            Some(Debt::Charge(Charging { costs: self, key, units: unpaid.units, paid: 0, state }))
+        })
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<Key, Unpaid>) -> T) -> T {
@@ -109,19 +166,33 @@ impl<S: Store> Limiter<S> {
             let excess = cost.get().saturating_sub(held.get());
             let units = excess.saturating_sub(reading.added);
             if units > 0 && reading.admission == Admission::Now && !is_concurrency(charge.limit) {
-                self.unpaid.add(charge.limit, charge.subject, Unpaid { units, since: now });
+                self.unpaid.add(charge.limit, charge.subject, units, now);
             }
         }
     }
 
     /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have units left.
-    /// The rest stays unpaid.
+    /// The rest stays unpaid. While another request charges one of these costs, this request waits,
+    /// so a burst of requests cannot use the units with which the cost has to be paid.
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
+        let mut until = None;
         for PlannedCharge { limit, subject, .. } in &planned {
-            let Some(unpaid) = self.unpaid.take(limit, subject) else { continue };
-            let mut charging = Charging { costs: &self.unpaid, limit, subject, unpaid };
-            let paid = self.charge_up_to(now, limit, subject, Cost::up_to(unpaid.units)).await;
-            charging.unpaid.units = unpaid.units.saturating_sub(paid);
+            while let Some(debt) = self.unpaid.begin_charge(limit, subject) {
+                match debt {
+                    Debt::Charge(charging) => {
+                        let cost = Cost::up_to(charging.units);
+                        charging.end(self.charge_up_to(now, limit, subject, cost).await);
+                        break;
+                    }
+                    Debt::Wait(state) => match ended(state, &mut until).await {
+                        // The limit had no room for the units that are still unpaid.
+                        ChargeEnd::Ended => break,
+                        // The charging client disconnected, so another request charges the cost.
+                        ChargeEnd::Dropped => {}
+                        ChargeEnd::TimedOut => return,
+                    },
+                }
+            }
         }
     }
 
@@ -153,6 +224,37 @@ impl<S: Store> Limiter<S> {
     }
 }
 
+/// How the charge of an unpaid cost by another request ended.
+enum ChargeEnd {
+    /// The store answered, or failed.
+    Ended,
+    /// The charging client disconnected.
+    Dropped,
+    /// The charge has not ended within [`MAX_UNPAID_WAIT`].
+    TimedOut,
+}
+
+/// Waits for the end of a charge. `until` is the time at which all waits of the decision together
+/// end. The first wait sets this time. Without a runtime there is no timer, so the wait is not
+/// bounded.
+async fn ended(mut state: ChargeState, until: &mut Option<Instant>) -> ChargeEnd {
+    let ended = async {
+        match state.wait_for(|has_ended| *has_ended).await {
+            Ok(_) => ChargeEnd::Ended,
+            Err(_) => ChargeEnd::Dropped,
+        }
+    };
+    if Handle::try_current().is_err() {
+        return ended.await;
+    }
+    let until = *until.get_or_insert_with(|| Instant::now() + MAX_UNPAID_WAIT);
+    timeout_at(until, ended).await.unwrap_or(ChargeEnd::TimedOut)
+}
+
+fn key_of(limit: &Limit, subject: &Subject) -> Key {
+    (limit.name().into(), subject.clone())
+}
+
 fn is_concurrency(limit: &Limit) -> bool {
     matches!(limit.algorithm(), tollgate_core::Algorithm::Concurrency(_))
 }
@@ -163,31 +265,67 @@ mod tests {
     use tollgate_core::algo::{Anchor, FixedWindow};
 
     use super::*;
+    use crate::HashKey;
+
+    fn limit() -> Limit {
+        let window = FixedWindow::new(1, Millis::from_secs(1), Anchor::FirstRequest).unwrap();
+        Limit::new("tokens", Algorithm::FixedWindow(window)).unwrap()
+    }
 
     #[test]
     fn the_oldest_unpaid_cost_makes_room_for_a_new_one() {
-        let window = FixedWindow::new(1, Millis::from_secs(1), Anchor::FirstRequest).unwrap();
-        let limit = Limit::new("tokens", Algorithm::FixedWindow(window)).unwrap();
-        let key = crate::HashKey::random();
+        let (limit, key) = (limit(), HashKey::random());
         let subject = |number: u64| {
             let number = number.to_string();
             Subject::new([("key", tollgate_core::Value::Clear(number.as_bytes()))], &key)
         };
         let unpaid = UnpaidCosts::default();
         assert!(unpaid.is_empty());
+        let pay = |number: u64| match unpaid.begin_charge(&limit, &subject(number)) {
+            Some(Debt::Charge(charging)) => {
+                let units = charging.units;
+                charging.end(units);
+                Some(units)
+            }
+            Some(Debt::Wait(_)) | None => None,
+        };
         for number in 0..=MAX_UNPAID as u64 {
-            let since = Timestamp::from_millis(number);
-            unpaid.add(&limit, &subject(number), Unpaid { units: number, since });
+            unpaid.add(&limit, &subject(number), number + 1, Timestamp::from_millis(number));
         }
         assert_eq!(unpaid.with(|table| table.len()), MAX_UNPAID);
-        assert!(unpaid.take(&limit, &subject(0)).is_none());
-        let last = subject(MAX_UNPAID as u64);
-        unpaid.add(&limit, &last, Unpaid { units: 1, since: Timestamp::from_millis(9_999) });
-        let taken = unpaid.take(&limit, &last).unwrap();
-        assert_eq!((taken.units, taken.since.as_millis()), (4_097, 4_096));
-        for number in 1..MAX_UNPAID as u64 {
-            assert!(unpaid.take(&limit, &subject(number)).is_some());
+        assert_eq!(pay(0), None, "replaced");
+        // A further cost of a known pair keeps the time of the first cost.
+        let last = MAX_UNPAID as u64;
+        unpaid.add(&limit, &subject(last), 1, Timestamp::from_millis(9_999));
+        let since = unpaid.with(|table| table[&key_of(&limit, &subject(last))].since);
+        assert_eq!((pay(last), since.as_millis()), (Some(4_098), 4_096));
+        for number in 1..last {
+            assert_eq!(pay(number), Some(number + 1));
         }
+        assert!(unpaid.is_empty());
+    }
+
+    #[test]
+    fn the_charge_of_a_replaced_cost_does_not_change_a_later_cost_of_the_same_subject() {
+        let limit = limit();
+        let (unpaid, subject) = (UnpaidCosts::default(), Subject::new([], &HashKey::random()));
+        let charge = || match unpaid.begin_charge(&limit, &subject) {
+            Some(Debt::Charge(charging)) => Some(charging),
+            Some(Debt::Wait(_)) | None => None,
+        };
+        let units = || unpaid.with(|table| table.get(&key_of(&limit, &subject)).map(|it| it.units));
+        unpaid.add(&limit, &subject, 5, Timestamp::from_millis(1));
+        let replaced = charge().unwrap();
+        unpaid.with(HashMap::clear);
+        unpaid.add(&limit, &subject, 7, Timestamp::from_millis(2));
+        let charging = charge().unwrap();
+        replaced.end(5);
+        assert_eq!(units(), Some(7));
+        assert!(charge().is_none(), "the later cost is still being charged");
+        unpaid.add(&limit, &subject, 1, Timestamp::from_millis(3));
+        charging.end(6);
+        assert_eq!(units(), Some(2));
+        charge().unwrap().end(2);
         assert!(unpaid.is_empty());
     }
 }

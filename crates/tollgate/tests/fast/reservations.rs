@@ -1,12 +1,13 @@
 //! Reservations through the limiter: made, extended, settled once, and released at their expiry.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tollgate::limiter::Decision;
-use tollgate::limiter::{HoldOutcome, Outcome, RedeemError, Reservation};
+use tollgate::limiter::{HoldOutcome, MAX_UNPAID_WAIT, Outcome, RedeemError, Reservation};
 use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
 use tollgate::model::{
@@ -178,6 +179,58 @@ async fn a_client_that_disconnects_while_its_unpaid_cost_is_charged_still_owes_i
         assert_eq!(limiter.store().calls(), before + calls_before + 1);
     }
     assert!(!reserve_at(&limiter, now, MINUTE).await.is_admitted(), "90 of 100 are paid");
+}
+
+/// Returns a limiter whose client has 90 unpaid units, and the start of the window after the window
+/// in which the client used them.
+async fn in_debt() -> (Limiter<Faulty>, Timestamp) {
+    let limiter = Limiter::new(policy(), Faulty::new()).with_clock(ManualClock::new(START));
+    let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    limiter.settle(receipt, tokens(200)).await.unwrap();
+    (limiter, START.after(MINUTE))
+}
+
+#[tokio::test]
+async fn a_burst_waits_until_its_unpaid_cost_is_charged() {
+    let (limiter, now) = in_debt().await;
+    let gate = Arc::new(Semaphore::new(0));
+    limiter.store().next([Trouble::Held(Arc::clone(&gate))]);
+    let mut first = pin!(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut first).await.expect_err("the first call is held");
+    let calls = limiter.store().calls();
+    let mut second = pin!(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut second).await.expect_err("the unpaid cost is being charged");
+    assert_eq!(limiter.store().calls(), calls);
+    gate.add_permits(1);
+    let (first, second) = tokio::join!(first, second);
+    assert!(!first.is_admitted() && !second.is_admitted(), "90 of 100 are paid");
+    // The second request charges nothing again, because the first request charged the whole cost.
+    assert_eq!(limiter.store().calls(), calls + 3);
+}
+
+#[tokio::test]
+async fn a_waiting_request_charges_the_unpaid_cost_if_the_charging_client_disconnects() {
+    let (limiter, now) = in_debt().await;
+    let never = Arc::new(Semaphore::new(0));
+    limiter.store().next([Trouble::Held(never)]);
+    let mut first = Box::pin(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut first).await.expect_err("the first call is held");
+    let mut second = pin!(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut second).await.expect_err("the unpaid cost is being charged");
+    drop(first);
+    assert!(!second.await.is_admitted(), "90 of 100 are paid");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_waits_for_the_charge_of_an_unpaid_cost_for_a_bounded_time() {
+    let (limiter, now) = in_debt().await;
+    let never = Arc::new(Semaphore::new(0));
+    limiter.store().next([Trouble::Held(never)]);
+    let mut first = pin!(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut first).await.expect_err("the first call is held");
+    let started = Instant::now();
+    assert!(reserve_at(&limiter, now, MINUTE).await.is_admitted());
+    assert!((MAX_UNPAID_WAIT..MAX_UNPAID_WAIT * 2).contains(&started.elapsed()));
 }
 
 #[tokio::test]

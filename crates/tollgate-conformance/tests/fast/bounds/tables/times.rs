@@ -67,6 +67,13 @@ pub(super) const DECISIONS: &[&[&str]] = &[
         "`MAX_FALL`, `PRIORITY_SPAN`, `shed::RECOVERY_TIME`",
     ],
     &[
+        "the wait of a decision while another request of the subject charges its unpaid costs",
+        "{MAX_UNPAID_WAIT}",
+        "a client's requests cost more than they reserved, and the client sends several at once",
+        "The decision is made before these costs are charged. They stay unpaid",
+        "`MAX_UNPAID_WAIT`",
+    ],
+    &[
         "the wait of a request in a rule's `queue`",
         "the rule's `wait`, at most {MAX_QUEUE_WAIT}",
         "the limit is reached",
