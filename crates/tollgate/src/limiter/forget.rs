@@ -9,7 +9,8 @@ use super::Limiter;
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
     /// statuses of the subjects. The next charge begins a new window, and earlier receipts are
-    /// void. The costs of `planned` have no effect.
+    /// void. The costs of `planned` have no effect. Also cancels the costs that this limiter
+    /// [carried over](Self::settle_metered_at). Other nodes keep theirs.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the
@@ -22,6 +23,7 @@ impl<S: Store> Limiter<S> {
         let readings = self.apply(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
+                self.unpaid.cancel(planned);
                 Ok(self.evaluate_readings(now, planned, &readings))
             }
             // A fallback does not have the store's counters, so it cannot reset them.

@@ -83,7 +83,8 @@ impl Charging<'_> {
     }
 
     /// Removes the paid units and the mark from the table. Does nothing if the entry is gone or
-    /// another request charges the cost, because a full table replaces entries.
+    /// another request charges the cost: a reset cancels unpaid costs, and a full table replaces
+    /// entries.
     fn settle(&self) {
         self.costs.with(|table| {
             let Some(unpaid) = table.get_mut(&self.key) else { return };
@@ -142,6 +143,18 @@ impl UnpaidCosts {
             unpaid.charging = Some(charging);
             Some(Debt::Charge(Charging { costs: self, key, units: unpaid.units, paid: 0, state }))
         })
+    }
+
+    /// Cancels the unpaid costs of the subjects of `planned` on their limits.
+    pub(super) fn cancel(&self, planned: &[PlannedCharge]) {
+        if self.is_empty() {
+            return;
+        }
+        self.with(|table| {
+            for PlannedCharge { limit, subject, .. } in planned {
+                table.remove(&key_of(limit, subject));
+            }
+        });
     }
 
     fn with<T>(&self, work: impl FnOnce(&mut HashMap<Key, Unpaid>) -> T) -> T {

@@ -234,6 +234,35 @@ async fn a_request_waits_for_the_charge_of_an_unpaid_cost_for_a_bounded_time() {
 }
 
 #[tokio::test]
+async fn a_reset_cancels_carried_over_costs() {
+    let limiter = limiter(&HashKey::random());
+    let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    limiter.settle(receipt, tokens(320)).await.unwrap();
+    let policy = limiter.policy();
+    let planned = policy.plan(&FACTS, limiter.key()).enforced;
+    limiter.forget_at(START, &planned).await.unwrap();
+    assert!(reserve_at(&limiter, START, MINUTE).await.is_admitted(), "nothing is unpaid");
+    assert_eq!(status_at(&limiter, START).await[1], (40, 40));
+}
+
+#[tokio::test]
+async fn a_reset_during_the_charge_of_an_unpaid_cost_cancels_the_cost() {
+    let (limiter, now) = in_debt().await;
+    let gate = Arc::new(Semaphore::new(0));
+    limiter.store().next([Trouble::Held(gate)]);
+    timeout(Duration::ZERO, async {
+        tokio::join!(reserve_at(&limiter, now, MINUTE), async {
+            let planned = limiter.policy().plan(&FACTS, limiter.key()).enforced;
+            limiter.forget_at(now, &planned).await.unwrap();
+        })
+    })
+    .await
+    .expect_err("the first call is held");
+    // The reset arrived at the store, and the client of the first request disconnected.
+    assert!(reserve_at(&limiter, now, MINUTE).await.is_admitted(), "nothing is unpaid");
+}
+
+#[tokio::test]
 async fn a_settlement_has_the_room_that_an_override_gives() {
     let key = HashKey::random();
     let limiter = limiter(&key);
