@@ -3,7 +3,7 @@
 use tollgate_core::charge::{ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, PlannedCharge};
 use tollgate_core::time::MAX_WINDOW;
-use tollgate_core::{Millis, Timestamp};
+use tollgate_core::{Algorithm, Millis, Timestamp};
 
 use crate::decision::is_planned_later;
 
@@ -37,6 +37,15 @@ pub(super) enum ChargeMode {
     /// Reserves units of the limits with a cost that the response reports, until the given time.
     /// Charges the other limits as [`ChargeMode::Charge`] does.
     Metered(ChargeOn, Timestamp),
+    /// Charges the limits of a refused request that did not refuse the request. The request does not
+    /// run, so nobody would release its permits. Therefore peeks at concurrency limits.
+    Refused,
+    /// As [`ChargeMode::Refused`], for a decision that reserves units of the limits with a cost that
+    /// the response reports. The refused request has no such cost, so the decision peeks at these
+    /// limits too.
+    RefusedMetered,
+    /// Peeks at every limit.
+    Peek,
 }
 
 /// The kind of store operation for one charge: charging, peeking or reserving.
@@ -64,7 +73,17 @@ impl ChargeMode {
         match self {
             Self::Charge(_) => Self::Charge(ChargeOn::Arrival),
             Self::Metered(_, until) => Self::Metered(ChargeOn::Arrival, until),
-            Self::Reserve(_) => self,
+            Self::Reserve(_) | Self::Refused | Self::RefusedMetered | Self::Peek => self,
+        }
+    }
+
+    /// Returns the mode for charges that never reject a request, if another limit refused the
+    /// request.
+    pub(super) const fn refused(self) -> Self {
+        match self {
+            Self::Charge(_) | Self::Refused => Self::Refused,
+            Self::Metered(..) | Self::RefusedMetered => Self::RefusedMetered,
+            Self::Reserve(_) | Self::Peek => Self::Peek,
         }
     }
 
@@ -86,6 +105,12 @@ impl ChargeMode {
             Self::Charge(charge) | Self::Metered(charge, _) => {
                 if is_planned_later(charge, planned) { Action::Peek } else { Action::Charge }
             }
+            Self::RefusedMetered if !planned.estimates.is_empty() => Action::Peek,
+            Self::Refused | Self::RefusedMetered => match planned.limit.algorithm() {
+                Algorithm::Concurrency(_) => Action::Peek,
+                _ => Action::Charge,
+            },
+            Self::Peek => Action::Peek,
         }
     }
 }

@@ -17,7 +17,8 @@ use crate::receipt::Receipt;
 impl<S: Store> Limiter<S> {
     /// Makes the charges that cannot reject the request of `decision`, and adds their statuses and
     /// receipts to the decision. One store call makes the charges `counted`, and another store call
-    /// makes the charges of the candidates of all limits.
+    /// makes the charges of the candidates of all limits. A refused request takes no permits and
+    /// reserves no units.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
@@ -26,7 +27,7 @@ impl<S: Store> Limiter<S> {
         mut candidates: Vec<Candidate>,
         mode: ChargeMode,
     ) -> Decision {
-        let mode = mode.on_arrival();
+        let mode = if decision.is_admitted() { mode.on_arrival() } else { mode.refused() };
         // If the request waited in a queue, this time is later than the arrival of the request.
         let now = decision.evaluation.now;
         if let Some(counted) = counted {

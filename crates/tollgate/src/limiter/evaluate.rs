@@ -455,7 +455,11 @@ impl ChargeRecord {
         match mode {
             // The caller asked for the reservation, and will settle the reservation.
             ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
-            ChargeMode::Charge(_) | ChargeMode::Metered(..) => Self { receipt, reserved, pending },
+            ChargeMode::Charge(_)
+            | ChargeMode::Metered(..)
+            | ChargeMode::Refused
+            | ChargeMode::RefusedMetered
+            | ChargeMode::Peek => Self { receipt, reserved, pending },
         }
     }
 

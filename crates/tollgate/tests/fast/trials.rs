@@ -164,6 +164,34 @@ async fn a_lease_of_a_candidate_ends_with_its_request() {
 }
 
 #[tokio::test]
+async fn a_refused_request_holds_no_permit_of_a_candidate() {
+    let site = Site::with(vec![limit("flight", flight(1)).with_candidate(flight(2))]);
+    let _held = site.check("ann").await;
+    for _ in 0..3 {
+        let refused = site.check("ann").await;
+        assert!(!refused.is_admitted());
+        assert!(!refused.candidates[0].candidate.is_refusal(), "one of two permits is in use");
+    }
+}
+
+#[tokio::test]
+async fn candidates_of_a_refused_request_are_charged_all_or_none() {
+    let refusing = limit("core", fixed(2)).with_candidate(fixed(9));
+    let flight = limit("flight", flight(9)).with_candidate(flight(1));
+    let site = Site::with(vec![refusing, flight]);
+    let (_held, second) = (site.check("ann").await, site.check("ann").await);
+    assert!(second.is_admitted() && second.candidates[1].candidate.is_refusal());
+    for _ in 0..2 {
+        let refused = site.check("ann").await;
+        assert!(!refused.is_admitted());
+        let candidates: Vec<_> = refused.candidates.iter().map(|it| &it.candidate).collect();
+        assert!(!candidates[0].is_refusal() && candidates[1].is_refusal());
+        // The status includes this request, whose charge is refunded.
+        assert_eq!(candidates[0].used, 2, "earlier refused requests do not count");
+    }
+}
+
+#[tokio::test]
 async fn whom_an_override_is_about_is_not_compared() {
     let tried = limit("core", fixed(2)).with_candidate(fixed(1)).with_enforced(Percent::NONE);
     let site = Site::with(vec![tried]);

@@ -5,10 +5,10 @@ use std::time::Duration;
 use http::StatusCode;
 use tokio::task::JoinHandle;
 use tollgate::model::policy::{Policy, ResponseSettings, RuleMode};
-use tollgate::model::{Millis, Store, StoreError};
+use tollgate::model::{Millis, RequestAttributes, Store, StoreError};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::tower::world::{World, concurrent, github, policy, rule, text, window};
+use crate::tower::world::{PEER, World, concurrent, github, policy, rule, text, window};
 
 /// Returns a policy with one concurrent request and a permit time of 30 s.
 fn one_at_a_time() -> Policy {
@@ -64,6 +64,25 @@ async fn a_refund_does_not_end_a_lease_early() {
     drop(running);
     let response = world.get("/").await;
     assert_eq!(response.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_refused_request_holds_no_permit_of_a_shadow_rule() {
+    let rules = vec![
+        rule("all", "/**", &[0], RuleMode::Enforce),
+        rule("trial", "/**", &[1], RuleMode::Shadow),
+    ];
+    let world = World::new(policy(vec![window("core", 1), concurrent(1)], rules, github()));
+    drop(world.get("/").await);
+    for _ in 0..3 {
+        assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+    let (now, policy, peer) = (world.limiter.now(), world.limiter.policy(), Some(PEER));
+    let request =
+        RequestAttributes { method: "GET", path: "/", query: None, host: None, peer, headers: &() };
+    let planned = world.limiter.plan_at(now, &policy, &request).shadowed;
+    let (evaluation, _) = world.limiter.peek_planned(now, &planned).await.unwrap();
+    assert_eq!(evaluation.statuses[0].used, 0, "no request is in flight");
 }
 
 #[tokio::test(start_paused = true)]

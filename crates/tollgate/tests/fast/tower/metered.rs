@@ -76,7 +76,8 @@ fn metered(meter: Meter, reserve: Option<ReservationAmount>, mode: RuleMode) -> 
 fn of(rules: Vec<Rule>) -> Policy {
     let terms = ReservationTerms { max: HOLD, ..ReservationTerms::default() };
     let answers = ResponseSettings { refund_statuses: vec![304], ..ResponseSettings::default() };
-    policy(vec![window("units", 100).with_reservation_terms(terms).unwrap()], rules, answers)
+    let units = window("units", 100).with_reservation_terms(terms).unwrap();
+    policy(vec![units, window("single", 1)], rules, answers)
 }
 
 impl World {
@@ -127,7 +128,8 @@ impl World {
         };
         let policy = self.limiter.policy();
         let plan = policy.plan(&attributes, self.limiter.key());
-        let planned = if plan.enforced.is_empty() { plan.shadowed } else { plan.enforced };
+        let mut planned = [plan.enforced, plan.shadowed].concat();
+        planned.retain(|planned| planned.limit.name() == "units");
         let (evaluation, _) =
             self.limiter.peek_planned(self.limiter.now(), &planned).await.unwrap();
         (evaluation.statuses[0].used, evaluation.statuses[0].reserved)
@@ -314,6 +316,16 @@ async fn a_rule_in_shadow_mode_is_settled_too() {
     drop(body);
     response.into_body().collect().await.unwrap();
     assert_eq!(world.used().await, (7, 0));
+}
+
+#[tokio::test]
+async fn a_refused_request_reserves_nothing_of_a_rule_in_shadow_mode() {
+    let single = rule("single", "/**", &[1], RuleMode::Enforce);
+    let world = World::by(of(vec![metered(tokens(), None, RuleMode::Shadow), single]));
+    drop(world.get(answer(304, &[])).await);
+    drop(world.get(answer(200, &[("content-type", "application/json")])).await);
+    assert_eq!(world.get(json()).await.0.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(world.used().await, (40, 0), "only the served request is charged");
 }
 
 #[tokio::test]

@@ -23,6 +23,9 @@ use tower::{Layer as _, ServiceExt};
 
 pub(crate) const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
+/// The address of the client.
+pub(crate) const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
 pub(crate) fn window(name: &str, quota: u64) -> Limit {
     let window = FixedWindow::new(quota, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
     Limit::new(name, Algorithm::FixedWindow(window)).unwrap()
@@ -115,7 +118,7 @@ impl<S: Store + 'static> World<S> {
         *request.uri_mut() = path.parse().unwrap();
         let accept = accept.map(HeaderValue::from_static);
         request.headers_mut().extend(accept.map(|accept| (header::ACCEPT, accept)));
-        let peer = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1)), 4711);
+        let peer = SocketAddr::new(PEER, 4711);
         request.extensions_mut().insert(Peer(peer));
         async move { limited.oneshot(request).await.unwrap() }
     }
