@@ -14,6 +14,7 @@ use tollgate_core::{
 use super::Limiter;
 use super::candidate::Candidate;
 use super::charge_mode::{Action, ChargeMode};
+use super::queue::{Answered, Call};
 use crate::decision::{AppliedOverride, ChargePositions, Decision, Evaluated, Pending};
 use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
 use crate::receipt::{Purpose, Receipt};
@@ -193,9 +194,14 @@ impl<S: Store> Limiter<S> {
             }
         };
         let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id);
-        let (now, readings) = match terms.queue {
-            None => (now, self.apply(now, &planned, operation).await),
-            Some(queue) => Box::pin(self.apply_queued(now, &planned, operation, queue)).await,
+        let (now, charge_mode, readings) = match terms.queue {
+            None => (now, charge_mode, self.apply(now, &planned, operation).await),
+            Some(queue) => {
+                let queued = Box::pin(self.apply_queued(now, &planned, operation, queue)).await;
+                let Answered { at, call, readings } = queued;
+                let is_peek = call == Call::Peek;
+                (at, if is_peek { ChargeMode::Peek } else { charge_mode }, readings)
+            }
         };
         let outcome = self.outcome(now, id, mode, planned, charge_mode, readings);
         if outcome.is_final(terms.on_failure) {

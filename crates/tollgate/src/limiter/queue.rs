@@ -1,10 +1,11 @@
 //! Queues of requests that wait for a free slot of a concurrency limit, in the order of their
 //! arrival.
 //!
-//! Every node has its own queues, one for each subject of a concurrency limit. Only the first
-//! request of a queue queries the store: when a request on the same node frees a slot, and every
-//! [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does not
-//! depend on the length of the queue.
+//! Every node has its own queues, one for each subject of a concurrency limit. A request that joins a
+//! queue peeks once, because a request that another limit refuses must not wait. After that, only
+//! the first request of a queue queries the store: when a request on the same node frees a slot, and
+//! every [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does
+//! not depend on the length of the queue.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,8 +31,22 @@ pub const QUEUE_POLL: Duration = Duration::from_millis(50);
 /// The most requests that wait on one node at a time, in all queues together.
 pub const MAX_QUEUED: usize = 10_000;
 
-/// The time at which a store call was made, and the store's answer.
-type Answered = (Timestamp, Result<Readings, StoreError>);
+/// A store call for the charges of a request, and the store's answer.
+pub(super) struct Answered {
+    /// The time at which the call was made.
+    pub(super) at: Timestamp,
+    pub(super) call: Call,
+    pub(super) readings: Result<Readings, StoreError>,
+}
+
+/// The kind of a store call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Call {
+    /// The call makes all charges of the request, or none.
+    Charge,
+    /// The call only peeks.
+    Peek,
+}
 
 impl<S: Store> Limiter<S> {
     /// Returns the number of requests that wait for a slot on this node.
@@ -41,7 +56,8 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Sends all of `planned` to the store. If the store refuses only because no slot is free, the
-    /// request waits in a queue, at most for the time that `queue` allows.
+    /// request waits in a queue, at most for the time that `queue` allows. The answer of a peek is
+    /// never an admission.
     pub(super) async fn apply_queued(
         &self,
         now: Timestamp,
@@ -51,24 +67,32 @@ impl<S: Store> Limiter<S> {
     ) -> Answered {
         // Waiting needs the timer of a runtime, so without a runtime the request does not wait.
         if Handle::try_current().is_err() {
-            return (now, self.apply(now, planned, operation).await);
+            return self.charge(now, planned, operation).await;
         }
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
-        let mut answered = None;
-        let slot = match self.queues.waited_for(planned) {
-            // Other requests wait for this slot already, so this request joins their queue.
-            Some(slot) => slot,
+        let (slot, answered) = match self.queues.waited_for(planned) {
+            // Other requests wait for this slot already, so this request joins their queue, unless
+            // another limit refuses the request.
+            Some(slot) => {
+                let answered = self.peek_at_charges(now, planned).await;
+                if !answered.is_admitted() && missing_slot(planned, &answered).is_none() {
+                    return answered;
+                }
+                (slot, answered)
+            }
             None => {
-                let readings = self.apply(now, planned, operation).await;
-                let Some(slot) = missing_slot(planned, &readings) else { return (now, readings) };
-                answered = Some((now, readings));
-                slot
+                let answered = self.charge(now, planned, operation).await;
+                let Some(slot) = missing_slot(planned, &answered) else { return answered };
+                (slot, answered)
             }
         };
-        match (self.queues.join(slot, queue), answered) {
-            (Some(ticket), _) => self.wait_for_slot(&ticket, until, planned, operation).await,
-            (None, Some(answered)) => answered,
-            (None, None) => self.apply_past_full_queue(now, planned, operation).await,
+        match self.queues.join(slot, queue) {
+            Some(ticket) => self.wait_for_slot(&ticket, until, planned, operation).await,
+            // The queue is full, and free slots belong to the requests in the queue. But the peek
+            // found every slot that the request needs, so no other request waits for these slots
+            // any more.
+            None if answered.is_admitted() => self.charge(now, planned, operation).await,
+            None => answered,
         }
     }
 
@@ -80,39 +104,42 @@ impl<S: Store> Limiter<S> {
         ticket: &Ticket<'_>,
         until: Instant,
         planned: &[PlannedCharge],
-        operation: impl Fn(&PlannedCharge) -> Operation,
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
         let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
-            let now = self.now();
-            return (now, self.apply(now, planned, operation).await);
+            return self.charge(self.now(), planned, operation).await;
         };
         loop {
-            let now = self.now();
-            let readings = self.apply(now, planned, &operation).await;
-            if missing_slot(planned, &readings).is_none() || Instant::now() >= until {
-                return (now, readings);
+            let answered = self.charge(self.now(), planned, operation).await;
+            if missing_slot(planned, &answered).is_none() || Instant::now() >= until {
+                return answered;
             }
             let next = until.min(Instant::now() + QUEUE_POLL);
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
     }
 
-    /// Queries the store although the queue is full. Free slots belong to the requests in the
-    /// queue, so this function first only peeks. If the peek finds every slot that the request
-    /// needs, no other request waits for these slots any more, and the request is charged.
-    async fn apply_past_full_queue(
+    async fn charge(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation,
     ) -> Answered {
+        let readings = self.apply(now, planned, operation).await;
+        Answered { at: now, call: Call::Charge, readings }
+    }
+
+    async fn peek_at_charges(&self, now: Timestamp, planned: &[PlannedCharge]) -> Answered {
         let peek = |planned: &PlannedCharge| Operation::Peek { cost: planned.cost };
-        match self.apply(now, planned, peek).await {
-            Ok(readings) if readings.all_admitted() => {
-                (now, self.apply(now, planned, operation).await)
-            }
-            refused => (now, refused),
-        }
+        let readings = self.apply(now, planned, peek).await;
+        Answered { at: now, call: Call::Peek, readings }
+    }
+}
+
+impl Answered {
+    /// Returns whether every limit admits the request.
+    fn is_admitted(&self) -> bool {
+        self.readings.as_ref().is_ok_and(Readings::all_admitted)
     }
 }
 
@@ -121,9 +148,9 @@ impl<S: Store> Limiter<S> {
 /// call.
 fn missing_slot<'p>(
     planned: &'p [PlannedCharge],
-    readings: &Result<Readings, StoreError>,
+    answered: &Answered,
 ) -> Option<&'p PlannedCharge> {
-    let Ok(readings) = readings else { return None };
+    let Ok(readings) = &answered.readings else { return None };
     let mut refused =
         planned.iter().zip(readings.iter()).filter(|(_, it)| it.admission != Admission::Now);
     let (first, _) = refused.next()?;

@@ -9,11 +9,11 @@ use http_body_util::BodyExt;
 use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tollgate::limiter::QUEUE_POLL;
-use tollgate::model::policy::{Policy, Queue, RuleMode};
-use tollgate::model::{Millis, Store};
+use tollgate::model::policy::{ChargeOn, Policy, Queue, Rule, RuleMode};
+use tollgate::model::{Millis, RequestAttributes, Store};
 use tollgate::store::Memory;
 
-use crate::tower::world::{World, concurrent, github, policy, rule, window};
+use crate::tower::world::{PEER, World, concurrent, github, policy, rule, window};
 
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -118,6 +118,68 @@ async fn nobody_waits_where_another_limit_refuses_too() {
     assert_eq!(world.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(world.limiter.queued(), 0);
     running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_above_another_limit_does_not_join_an_existing_queue() {
+    let world = World::new(in_flight(1, 2));
+    for _ in 0..4 {
+        assert_eq!(world.get("/4").await.status(), StatusCode::OK);
+    }
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    let waiting = start(&world, 1, &served).await;
+    assert_eq!(world.limiter.queued(), 1);
+    for _ in 0..3 {
+        assert_eq!(world.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    }
+    assert_eq!(world.limiter.queued(), 1);
+    world.gate.add_permits(2);
+    for request in [running, waiting] {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+}
+
+/// Returns the used units of the window `counted`.
+async fn counted<S: Store>(world: &World<S>) -> u64 {
+    let request = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: Some(PEER),
+        headers: &(),
+    };
+    let statuses = world.limiter.statuses(&request).await.unwrap().statuses;
+    statuses.iter().find(|status| status.limit.name() == "counted").unwrap().used
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_cannot_join_a_queue_refunds_no_units_of_other_requests() {
+    // The window of failures is charged on arrival. The narrow window is only peeked at.
+    let mut all = rule("all", "/**", &[0, 1], RuleMode::Enforce);
+    all.queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length: 10 });
+    let narrow = rule("narrow", "/4", &[2], RuleMode::Enforce);
+    let rules = [all, narrow].map(|rule| Rule { charge: ChargeOn::Completion, ..rule });
+    let failures = window("counted", 100).with_counted([401].into_iter().collect());
+    let limits = vec![concurrent(1), failures, window("narrow", 4)];
+    let policy = policy(limits, rules.into(), github());
+    let store = Arc::new(Memory::default());
+    let here = World::over(policy.clone(), Arc::clone(&store));
+    let there = World::over(policy, store);
+    assert_eq!(here.get("/401").await.status(), StatusCode::UNAUTHORIZED);
+    for _ in 0..4 {
+        assert_eq!(here.get("/4").await.status(), StatusCode::OK);
+    }
+    let served = Arc::default();
+    let running = start(&there, 0, &served).await;
+    let waiting = start(&here, 1, &served).await;
+    there.gate.add_permits(1);
+    assert_eq!(running.await.unwrap(), StatusCode::OK);
+    // The permit is free, and a request of this node still waits.
+    assert_eq!(here.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&here).await, 1, "the failure is still counted");
+    waiting.abort();
 }
 
 #[tokio::test(start_paused = true)]
