@@ -263,6 +263,19 @@ fn stripe() {
     assert_eq!(worker.loop_delay, Some(Millis::new(50)));
 }
 
+#[test]
+fn requests_may_wait_although_a_limit_counts_refused_requests() {
+    let text = "
+limits:
+  core: { quota: 5, window: 1h, count_refused: true }
+  flight: { algorithm: concurrency, quota: 5 }
+rules:
+  - { limits: [core, flight], queue: { wait: 2s } }
+";
+    let policy = parse("shop.yaml", text).unwrap_or_else(|error| panic!("{error}")).policy;
+    assert_eq!(policy.rules()[0].queue.unwrap().wait, Millis::from_secs(2));
+}
+
 /// The headers of a request with a JSON body. The body contains these pairs of a pointer and a
 /// value.
 struct Body<'a>(&'a [(&'a str, &'a str)]);

@@ -6,6 +6,9 @@
 //! the first request of a queue queries the store: when a request on the same node frees a slot, and
 //! every [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does
 //! not depend on the length of the queue.
+//!
+//! Limits with [`Refusals::Counted`] count a request once, when it is admitted or finally refused. A
+//! request on such a limit peeks before each charge.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,7 +21,8 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::policy::{PlannedCharge, Queue};
 use tollgate_core::{
-    Admission, Algorithm, Limit, Operation, Readings, Store, StoreError, Subject, Timestamp,
+    Admission, Algorithm, Limit, Operation, Readings, Refusals, Store, StoreError, Subject,
+    Timestamp,
 };
 
 use super::Limiter;
@@ -69,6 +73,22 @@ impl<S: Store> Limiter<S> {
         if Handle::try_current().is_err() {
             return self.charge(now, planned, operation).await;
         }
+        let answered = self.charge_or_wait(now, planned, operation, queue).await;
+        let is_refused_by_peek = answered.call == Call::Peek && answered.readings.is_ok();
+        if is_refused_by_peek && counts_refusals(planned) {
+            // The refusal is final, so the limits count it now.
+            return self.charge(answered.at, planned, operation).await;
+        }
+        answered
+    }
+
+    async fn charge_or_wait(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
+        queue: Queue,
+    ) -> Answered {
         let until = Instant::now() + Duration::from_millis(queue.wait.get());
         let (slot, answered) = match self.queues.waited_for(planned) {
             // Other requests wait for this slot already, so this request joins their queue, unless
@@ -81,7 +101,7 @@ impl<S: Store> Limiter<S> {
                 (slot, answered)
             }
             None => {
-                let answered = self.charge(now, planned, operation).await;
+                let answered = self.attempt(now, planned, operation).await;
                 let Some(slot) = missing_slot(planned, &answered) else { return answered };
                 (slot, answered)
             }
@@ -107,16 +127,34 @@ impl<S: Store> Limiter<S> {
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
         let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
-            return self.charge(self.now(), planned, operation).await;
+            return self.attempt(self.now(), planned, operation).await;
         };
         loop {
-            let answered = self.charge(self.now(), planned, operation).await;
+            let answered = self.attempt(self.now(), planned, operation).await;
             if missing_slot(planned, &answered).is_none() || Instant::now() >= until {
                 return answered;
             }
             let next = until.min(Instant::now() + QUEUE_POLL);
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
+    }
+
+    /// Charges `planned`. If a limit counts refusals, peeks first, and charges only if the peek
+    /// finds that every limit admits the request. The store therefore does not count the attempts
+    /// of a waiting request as refusals.
+    async fn attempt(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation,
+    ) -> Answered {
+        if counts_refusals(planned) {
+            let answered = self.peek_at_charges(now, planned).await;
+            if !answered.is_admitted() {
+                return answered;
+            }
+        }
+        self.charge(now, planned, operation).await
     }
 
     async fn charge(
@@ -141,6 +179,10 @@ impl Answered {
     fn is_admitted(&self) -> bool {
         self.readings.as_ref().is_ok_and(Readings::all_admitted)
     }
+}
+
+fn counts_refusals(planned: &[PlannedCharge]) -> bool {
+    planned.iter().any(|planned| planned.limit.refusals() == Refusals::Counted)
 }
 
 /// Returns the first charge that lacks a free slot of a concurrency limit. Returns `None` if the

@@ -2,10 +2,10 @@
 
 use tollgate_core::policy::queue::{DEFAULT_QUEUE_LENGTH, MAX_QUEUE_LENGTH, MAX_QUEUE_WAIT};
 use tollgate_core::policy::{LimitRef, Queue, RuleMode};
-use tollgate_core::{Algorithm, Limit, Millis, Refusals};
+use tollgate_core::{Algorithm, Limit, Millis};
 
 use super::super::limits::ResolvedLimit;
-use crate::decode::{Field, Spanned, quoted};
+use crate::decode::{Field, Spanned};
 use crate::raw;
 use crate::report::Report;
 
@@ -44,12 +44,10 @@ pub(super) fn queue(
     Some(Queue { wait: wait.value.0, length })
 }
 
-/// Reports a queue that has no purpose, because no request would ever wait in it. Also reports the
-/// queue of a rule that has a limit with `count_refused`, because such a limit would count a
-/// waiting request as refused.
+/// Reports a queue that has no purpose, because no request would ever wait in it.
 fn check_purpose<'l>(
     given: &Spanned<raw::Queue>,
-    mut limits: impl Iterator<Item = &'l Limit> + Clone,
+    mut limits: impl Iterator<Item = &'l Limit>,
     mode: RuleMode,
     report: &mut Report<'_>,
 ) {
@@ -59,15 +57,8 @@ fn check_purpose<'l>(
             given.key,
             "a shadow rule cannot have a queue: it never refuses a request",
         );
-    } else if !limits.clone().any(is_concurrency) {
+    } else if !limits.any(is_concurrency) {
         let hint = "requests wait for permits: add a limit with `algorithm: concurrency`";
         report.error(given.key, "the rule has no limit that requests can wait for", hint);
-    }
-    if let Some(limit) = limits.find(|limit| limit.refusals() == Refusals::Counted) {
-        let message = format_args!(
-            "{} counts refusals, and a waiting request may be refused many times",
-            quoted(limit.name())
-        );
-        report.error(given.key, message, "use the limit and the queue in separate rules");
     }
 }

@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tollgate::limiter::QUEUE_POLL;
 use tollgate::model::policy::{ChargeOn, Policy, Queue, Rule, RuleMode};
-use tollgate::model::{Millis, RequestAttributes, Store};
+use tollgate::model::{Millis, Refusals, RequestAttributes, Store};
 use tollgate::store::Memory;
 
 use crate::tower::world::{PEER, World, concurrent, github, policy, rule, window};
@@ -140,7 +140,17 @@ async fn a_client_above_another_limit_does_not_join_an_existing_queue() {
     }
 }
 
-/// Returns the used units of the window `counted`.
+/// Returns a policy with one concurrent request, a queue, and a window of 100 that counts refused
+/// requests. A rule of its own charges the window.
+fn counting_refusals() -> Policy {
+    let mut all = rule("all", "/**", &[0], RuleMode::Enforce);
+    all.queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length: 1 });
+    let counting = rule("counting", "/**", &[1], RuleMode::Enforce);
+    let counted = window("counted", 100).with_refusals(Refusals::Counted).unwrap();
+    policy(vec![concurrent(1), counted], vec![all, counting], github())
+}
+
+/// Returns the used units of the window that counts refused requests.
 async fn counted<S: Store>(world: &World<S>) -> u64 {
     let request = RequestAttributes {
         method: "GET",
@@ -152,6 +162,37 @@ async fn counted<S: Store>(world: &World<S>) -> u64 {
     };
     let statuses = world.limiter.statuses(&request).await.unwrap().statuses;
     statuses.iter().find(|status| status.limit.name() == "counted").unwrap().used
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiting_request_is_charged_once_to_a_limit_that_counts_refused_requests() {
+    let world = World::new(counting_refusals());
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    assert_eq!(counted(&world).await, 1);
+    let waiting = start(&world, 1, &served).await;
+    tokio::time::advance(QUEUE_POLL * 4).await;
+    let_others_run().await;
+    assert_eq!(counted(&world).await, 1, "a waiting request has charged nothing");
+    // The queue is full, so the third request is refused.
+    assert_eq!(world.get("/").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&world).await, 2);
+    world.gate.add_permits(2);
+    for request in [running, waiting] {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(counted(&world).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_waited_in_vain_is_counted_once_as_refused() {
+    let world = World::new(counting_refusals());
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    let waiting = start(&world, 1, &served).await;
+    assert_eq!(waiting.await.unwrap(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&world).await, 2);
+    running.abort();
 }
 
 #[tokio::test(start_paused = true)]
