@@ -1,4 +1,5 @@
 use std::{
+    convert::Infallible,
     future::poll_fn,
     sync::{Arc, Weak},
     task::{Context, Poll},
@@ -8,7 +9,8 @@ use std::{
 use http::{Request, Response};
 use hyper::client::conn::http1;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
 
 use crate::body::RequestBody;
 use crate::connect::Connector;
@@ -220,8 +222,9 @@ impl Pool {
         if upload.is_under_way() {
             // The response began before the end of the request. The response must not wait for the
             // request, and the request must not wait for the response.
-            self.release(link);
-            return StreamedBody::new(body);
+            let (response, has_ended) = oneshot::channel();
+            self.keep_when_ready(link, Some(has_ended));
+            return StreamedBody::beside(body, response);
         }
         StreamedBody::over(body, link, Arc::clone(self))
     }
@@ -238,18 +241,42 @@ impl Pool {
 
     /// Puts a connection back into the pool as soon as its request is sent completely. The caller
     /// must have read the response to its end.
-    pub(crate) fn release(self: &Arc<Self>, mut link: Box<UpstreamLink>) {
+    pub(crate) fn release(self: &Arc<Self>, link: Box<UpstreamLink>) {
         if link.is_ready() {
             self.keep(link);
         } else if !link.is_closed() {
-            let pool = Arc::clone(self);
-            tokio::spawn(async move {
-                let freed = poll_fn(|cx| link.poll_ready(cx));
-                if timeout(pool.longest, freed).await.is_ok() && link.is_ready() {
-                    pool.keep(link);
-                }
-            });
+            self.keep_when_ready(link, None);
         }
+    }
+
+    /// Spawns a task that drives a connection until it can accept the next request, and then puts
+    /// the connection back into the pool. `response` resolves at the end of the response, if the
+    /// response is still arriving: until then, the time limits of the two bodies apply. Afterwards
+    /// the rest of the request may take as long as a connection may be idle.
+    fn keep_when_ready(
+        self: &Arc<Self>,
+        mut link: Box<UpstreamLink>,
+        response: Option<oneshot::Receiver<Infallible>>,
+    ) {
+        let pool = Arc::clone(self);
+        tokio::spawn(async move {
+            let freed = poll_fn(|cx| link.poll_ready(cx));
+            let is_late = async {
+                if let Some(response) = response {
+                    // The sender is only dropped.
+                    let _ = response.await;
+                }
+                sleep(pool.longest).await;
+            };
+            tokio::select! {
+                biased;
+                () = freed => {}
+                () = is_late => return,
+            }
+            if link.is_ready() {
+                pool.keep(link);
+            }
+        });
     }
 
     fn keep(self: &Arc<Self>, link: Box<UpstreamLink>) {

@@ -1,4 +1,5 @@
 use std::{
+    convert::Infallible,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -7,6 +8,7 @@ use std::{
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
+use tokio::sync::oneshot;
 
 use super::Pool;
 use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
@@ -16,26 +18,39 @@ use crate::{in_flight::InFlightGuard, upstream_link::UpstreamLink};
 #[derive(Debug)]
 pub(crate) struct StreamedBody {
     incoming: Incoming,
-    pooled: Option<PooledLink>,
+    connection: Connection,
     /// The guard that counts the request as in flight until the end of the body.
     in_flight: Option<InFlightGuard>,
 }
 
+/// The connection over which a body arrives.
 #[derive(Debug)]
-struct PooledLink {
-    link: Box<UpstreamLink>,
-    pool: Arc<Pool>,
+enum Connection {
+    /// This body drives the connection.
+    Pooled { link: Box<UpstreamLink>, pool: Arc<Pool> },
+    /// A task of the pool drives the connection, because the request is still being sent. The drop
+    /// of the sender reports the end of this body to the task.
+    Driven { _under_way: oneshot::Sender<Infallible> },
+    /// The connection does not return to the pool, or has returned.
+    Other,
 }
 
 impl StreamedBody {
     /// Creates a body that arrives over a connection that does not return to the pool.
     pub(crate) fn new(incoming: Incoming) -> Self {
-        Self { incoming, pooled: None, in_flight: None }
+        Self { incoming, connection: Connection::Other, in_flight: None }
+    }
+
+    /// Creates a body that arrives while its request is still being sent. `under_way` is dropped at
+    /// the end of the body.
+    pub(crate) fn beside(incoming: Incoming, under_way: oneshot::Sender<Infallible>) -> Self {
+        let connection = Connection::Driven { _under_way: under_way };
+        Self { incoming, connection, in_flight: None }
     }
 
     /// Creates a body that arrives over `link`, a connection of `pool`.
     pub(crate) fn over(incoming: Incoming, link: Box<UpstreamLink>, pool: Arc<Pool>) -> Self {
-        Self { incoming, pooled: Some(PooledLink { link, pool }), in_flight: None }
+        Self { incoming, connection: Connection::Pooled { link, pool }, in_flight: None }
     }
 
     /// Adds `guard`, which counts the request as in flight until the end of the body.
@@ -45,7 +60,8 @@ impl StreamedBody {
     }
 
     fn release(&mut self) {
-        if let Some(PooledLink { link, pool }) = self.pooled.take() {
+        let connection = std::mem::replace(&mut self.connection, Connection::Other);
+        if let Connection::Pooled { link, pool } = connection {
             pool.release(link);
         }
     }
@@ -59,12 +75,12 @@ impl Body for StreamedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        let Self { incoming, pooled, .. } = &mut *self;
-        let polled = match pooled {
-            Some(PooledLink { link, .. }) => {
+        let Self { incoming, connection, .. } = &mut *self;
+        let polled = match connection {
+            Connection::Pooled { link, .. } => {
                 link.poll_driven(cx, |cx| Pin::new(&mut *incoming).poll_frame(cx))
             }
-            None => Pin::new(incoming).poll_frame(cx),
+            Connection::Driven { .. } | Connection::Other => Pin::new(incoming).poll_frame(cx),
         };
         let is_last = match &polled {
             Poll::Ready(None) => true,

@@ -9,14 +9,16 @@ use std::{
     time::Duration,
 };
 
+use http::Response;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::mpsc,
+    time::sleep,
 };
 
 use crate::{
     setup::{Client, Proxy, settings, statuses, within},
-    upstream::{read_head, serve_raw},
+    upstream::{read_head, serve, serve_raw},
 };
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -99,6 +101,21 @@ async fn a_connection_that_idles_is_closed() {
     client.send(REQUEST).await;
     assert_eq!(statuses(&client.read_response().await), [200]);
     assert_eq!(within(reply.recv()).await, Some(0));
+}
+
+#[tokio::test]
+async fn a_response_that_begins_before_the_end_of_its_request_is_not_cut_off() {
+    let upstream = serve(|request| async move { Response::new(request.into_body()) }).await;
+    let mut settings = settings(upstream);
+    settings.timeouts.keep_alive_idle = Duration::from_millis(500);
+    let proxy = Proxy::with(settings).await;
+    let mut client = Client::connect(proxy.address).await;
+    client.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n").await;
+    client.send("3\r\none\r\n").await;
+    client.read_until("one").await;
+    sleep(Duration::from_secs(1)).await;
+    client.send("3\r\ntwo\r\n0\r\n\r\n").await;
+    client.read_until("two\r\n0\r\n\r\n").await;
 }
 
 #[tokio::test]
