@@ -16,7 +16,7 @@ use crate::connection_slots::ConnectionSlot;
 use crate::listener_counters::CloseReason;
 
 /// The first bytes of an HTTP/2 connection. No HTTP/1.1 request starts with them.
-const HTTP_2: &[u8; 3] = b"PRI";
+const HTTP_2: &[u8; 12] = b"PRI * HTTP/2";
 
 /// The length of the start of an HTTP/2 connection, in bytes: the preface, and the head of its
 /// first frame.
@@ -238,5 +238,43 @@ impl StreamObserver for Activity {
 
     fn on_too_many_control_frames(&self) {
         self.count_closed(CloseReason::ControlFrames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::connection_slots::ConnectionSlots;
+
+    fn activity() -> Activity {
+        let (_phase, shutdown) = Shutdown::new();
+        let slot = ConnectionSlots::new("test", 1).try_slot().expect("a free slot");
+        Activity::new(slot, None, shutdown)
+    }
+
+    #[test]
+    fn an_http_1_method_that_begins_with_pri_does_not_start_http_2() {
+        for request in
+            ["PRINT /documents/4711 HTTP/1.1\r\nhost: a", "PRI * HTTP/1.1\r\nhost: 0.a.example"]
+        {
+            let activity = activity();
+            activity.receive(request.as_bytes());
+            assert!(!activity.uses_http_2() && activity.awaits_request(), "{request}");
+            assert!(matches!(activity.idleness(), Idleness::PartialHead(_)), "{request}");
+        }
+    }
+
+    #[test]
+    fn an_http_2_preface_starts_http_2_in_pieces_too() {
+        let start = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+        for size in 1..=start.len() {
+            let activity = activity();
+            for piece in start.chunks(size) {
+                assert!(!matches!(activity.idleness(), Idleness::Introduced(_)));
+                activity.receive(piece);
+            }
+            assert!(activity.uses_http_2() && !activity.awaits_request());
+            assert!(matches!(activity.idleness(), Idleness::Introduced(_)));
+        }
     }
 }
