@@ -47,6 +47,13 @@ enum Reply {
     Named,
 }
 
+/// A transaction of which the first commands were executed.
+struct Executing {
+    transaction: Transaction,
+    /// The index of the next command.
+    next: usize,
+}
+
 /// The command processing of one connection.
 ///
 /// `decide` starts a decision. All decisions have the same type of future, so they can be polled
@@ -57,6 +64,8 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
     session: Session<'d>,
     /// The commands that were queued since `MULTI`. `None` outside of a transaction.
     transaction: Option<Transaction>,
+    /// The transaction whose commands are being executed. Set between two parts of its replies.
+    executing: Option<Box<Executing>>,
     buckets: BucketCache,
     in_flight: InFlight<'d, F, Reply>,
     now: Option<Timestamp>,
@@ -83,6 +92,7 @@ where
             decide,
             session: Session::new(access),
             transaction: None,
+            executing: None,
             buckets: BucketCache::default(),
             in_flight: InFlight::new(latency),
             now: None,
@@ -104,7 +114,8 @@ where
 
     /// Returns the number of bytes that the commands since `MULTI` use.
     pub(super) fn queued_bytes(&self) -> usize {
-        self.transaction.as_ref().map_or(0, Transaction::bytes)
+        let executing = self.executing.as_ref().map(|executing| &executing.transaction);
+        self.transaction.as_ref().or(executing).map_or(0, Transaction::bytes)
     }
 
     /// Answers the complete commands at the start of `input` and removes them.
@@ -115,6 +126,10 @@ where
         let progress = loop {
             if self.replies.as_bytes().len() >= MAX_REPLIES {
                 break Progress::Sending;
+            }
+            if self.executing.is_some() {
+                Box::pin(self.execute_queued()).await;
+                continue;
             }
             match frame::parse(&input[used..], self.session.sender(), &mut unquoted) {
                 Ok(None) => break Progress::Answered,
@@ -164,9 +179,10 @@ where
     /// Queues a command of a transaction, or ends the transaction.
     async fn queue(&mut self, command: &Command, args: &Args<'_>) -> Next {
         match command.kind {
-            // This command is handled in a boxed future, because it is rare and would make the
-            // future of every other command larger.
-            CommandKind::Exec => return Box::pin(self.exec()).await,
+            CommandKind::Exec => {
+                self.exec();
+                return Next::Command;
+            }
             CommandKind::Discard => {
                 self.transaction = None;
                 self.replies.status("OK");
@@ -187,23 +203,35 @@ where
         Next::Command
     }
 
-    /// Executes the queued commands in order, and replies with one array.
-    async fn exec(&mut self) -> Next {
-        let Some(transaction) = self.transaction.take() else { return Next::Command };
+    /// Begins to execute the queued commands. Their replies are one array.
+    fn exec(&mut self) {
+        let Some(transaction) = self.transaction.take() else { return };
         if transaction.is_aborted() {
             self.replies.error(transaction::ABORTED);
-            return Next::Command;
+            return;
         }
         self.replies.array(transaction.len());
-        for index in 0..transaction.len() {
-            let args = transaction.command(index);
+        self.executing = Some(Box::new(Executing { transaction, next: 0 }));
+    }
+
+    /// Executes the queued commands in order, until the replies have to be sent or no command is
+    /// left. The future is boxed, because it is rare and would make the future of every other
+    /// command larger.
+    async fn execute_queued(&mut self) {
+        let Some(mut executing) = self.executing.take() else { return };
+        while executing.next < executing.transaction.len() {
+            if self.replies.as_bytes().len() >= MAX_REPLIES {
+                self.executing = Some(executing);
+                return;
+            }
+            let args = executing.transaction.command(executing.next);
             // The name of the command was checked when the command was queued.
             if let Ok(command) = Command::find(&args) {
                 self.execute(command, &args).await;
             }
+            executing.next += 1;
         }
         self.finish().await;
-        Next::Command
     }
 
     fn abort_transaction(&mut self) {
@@ -404,5 +432,39 @@ impl Reply {
                 tg_commands::reply(&decision, sealed, replies);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate::model::Policy;
+    use tollgate::store::Memory;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_replies_of_a_transaction_are_sent_in_parts() {
+        const COMMANDS: usize = transaction::MAX_QUEUED;
+        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let (access, latency) = (Access::Open, Histogram::default());
+        let decide = |request: DecisionRequest<'_>| limiter.decide(request);
+        let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
+        let word = "x".repeat(200);
+        let echo = format!("*2\r\n$4\r\nECHO\r\n$200\r\n{word}\r\n").repeat(COMMANDS);
+        let input = format!("*1\r\n$5\r\nMULTI\r\n{echo}*1\r\n$4\r\nEXEC\r\n*1\r\n$4\r\nPING\r\n");
+        let (mut input, mut parts) = (input.into_bytes(), Vec::new());
+        let mut progress = Progress::Sending;
+        while progress == Progress::Sending {
+            progress = dispatcher.answer(&mut input).await;
+            let replies = dispatcher.replies();
+            parts.push(String::from_utf8(replies.as_bytes().to_vec()).unwrap());
+            replies.clear(MAX_REPLIES);
+        }
+        assert_eq!((progress, dispatcher.queued_bytes()), (Progress::Answered, 0));
+        let longest = parts.iter().map(String::len).max().unwrap();
+        assert!(longest < MAX_REPLIES + 1_024, "{longest} bytes");
+        let queued = "+QUEUED\r\n".repeat(COMMANDS);
+        let replies = format!("$200\r\n{word}\r\n").repeat(COMMANDS);
+        assert_eq!(parts.concat(), format!("+OK\r\n{queued}*{COMMANDS}\r\n{replies}+PONG\r\n"));
     }
 }
