@@ -14,20 +14,46 @@ use crate::decision::{CandidateOutcome, ChargePositions, Decision, Evaluated, Pl
 use crate::overrides::Effect;
 use crate::receipt::Receipt;
 
+/// The receipt of the charges of a decision that is not complete. If this value is dropped with a
+/// receipt, `abandon` receives the receipt.
+struct HeldReceipt<A: FnOnce(Receipt)> {
+    receipt: Option<Receipt>,
+    abandon: Option<A>,
+}
+
+impl<A: FnOnce(Receipt)> HeldReceipt<A> {
+    /// Joins the receipt with the receipt of further charges of the same request.
+    fn add(&mut self, receipt: Option<Receipt>) {
+        self.receipt = Receipt::joined(self.receipt.take(), receipt);
+    }
+}
+
+impl<A: FnOnce(Receipt)> Drop for HeldReceipt<A> {
+    fn drop(&mut self) {
+        if let (Some(receipt), Some(abandon)) = (self.receipt.take(), self.abandon.take()) {
+            abandon(receipt);
+        }
+    }
+}
+
 impl<S: Store> Limiter<S> {
     /// Makes the charges that cannot reject the request of `decision`, and adds their statuses and
     /// receipts to the decision. One store call makes the charges `counted`, and another store call
     /// makes the charges of the candidates of all limits. A refused request takes no permits and
-    /// reserves no units.
+    /// reserves no units. If the returned future is dropped before its end, `abandon` receives the
+    /// receipt of the charges that were made.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
         mut decision: Decision,
+        abandon: impl FnOnce(Receipt) + Send,
         counted: Option<Vec<PlannedCharge>>,
         mut candidates: Vec<Candidate>,
         mode: ChargeMode,
     ) -> Decision {
         let mode = if decision.is_admitted() { mode.on_arrival() } else { mode.refused() };
+        let receipt = decision.receipt.take();
+        let mut held = HeldReceipt { receipt, abandon: Some(abandon) };
         // If the request waited in a queue, this time is later than the arrival of the request.
         let now = decision.evaluation.now;
         if let Some(counted) = counted {
@@ -40,7 +66,8 @@ impl<S: Store> Limiter<S> {
             let is_answered =
                 !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();
             decision.shadow = Some(evaluation);
-            decision.add(record);
+            held.add(record.receipt);
+            decision.reserved = Receipt::joined(decision.reserved.take(), record.reserved);
             candidates.extend(more);
             if is_answered {
                 applied.retain(|applied| applied.definition.effect == Effect::Counted);
@@ -48,13 +75,17 @@ impl<S: Store> Limiter<S> {
             }
         }
         if !candidates.is_empty() {
-            self.evaluate_candidates(now, id, &mut decision, candidates, mode).await;
+            let record = self.evaluate_candidates(now, id, &mut decision, candidates, mode).await;
+            held.add(record.receipt);
+            decision.reserved = Receipt::joined(decision.reserved.take(), record.reserved);
         }
+        decision.receipt = held.receipt.take();
         decision
     }
 
     /// Charges the candidates in one store call, all or none, as if each candidate replaced its
-    /// limit. Charges no candidate if a limit without a candidate refused the request.
+    /// limit. Charges no candidate if a limit without a candidate refused the request. Returns the
+    /// record of the charges.
     async fn evaluate_candidates(
         &self,
         now: Timestamp,
@@ -62,10 +93,10 @@ impl<S: Store> Limiter<S> {
         decision: &mut Decision,
         candidates: Vec<Candidate>,
         mode: ChargeMode,
-    ) {
+    ) -> ChargeRecord {
         let has_none = |status: &LimitStatus| status.limit.candidate().is_none();
         if decision.evaluation.refusals().any(has_none) {
-            return;
+            return ChargeRecord::default();
         }
         let (live, planned): (Vec<_>, Vec<_>) =
             candidates.into_iter().map(|one| ((one.evaluated, one.live), one.planned)).unzip();
@@ -75,10 +106,9 @@ impl<S: Store> Limiter<S> {
         let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut positions);
         let outcome =
             self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
-        decision.add(outcome.record);
         // A fallback has no counters of candidates, so there is nothing to compare.
         if let DecisionSource::Fallback(_) | DecisionSource::Failure(_) = outcome.source {
-            return;
+            return outcome.record;
         }
         let statuses = outcome.evaluation.statuses.into_iter().enumerate();
         let outcomes = statuses.filter_map(|(index, candidate)| {
@@ -91,14 +121,6 @@ impl<S: Store> Limiter<S> {
         });
         let outcomes = outcomes.collect();
         decision.candidates = outcomes;
-    }
-}
-
-impl Decision {
-    /// Joins the receipts of `record` with the receipts of the decision. `record` has charges of
-    /// the same request that cannot reject the request.
-    fn add(&mut self, record: ChargeRecord) {
-        self.receipt = Receipt::joined(self.receipt.take(), record.receipt);
-        self.reserved = Receipt::joined(self.reserved.take(), record.reserved);
+        outcome.record
     }
 }

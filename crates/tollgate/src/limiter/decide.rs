@@ -13,7 +13,7 @@ use super::charge_mode::{Action, ChargeMode, Reservation};
 use super::evaluate::{FailureTerms, Resolved};
 use crate::decision::{ChargePositions, Decision, Evaluated};
 use crate::overrides::Effect;
-use crate::receipt::new_charge_id;
+use crate::receipt::{Receipt, new_charge_id};
 use crate::revision::Revision;
 use crate::store::INLINE_CHARGES;
 
@@ -165,6 +165,20 @@ impl<S: Store> Limiter<S> {
         &'s self,
         request: DecisionRequest<'_>,
     ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        self.decide_or_abandon(request, drop)
+    }
+
+    /// Decides like [`decide`](Self::decide). If the returned future is dropped between the
+    /// enforced charges and the end of the decision, calls `abandon` with the receipt of the
+    /// charges that were made. Otherwise nothing would release the permits of this receipt.
+    pub(super) fn decide_or_abandon<'s, A>(
+        &'s self,
+        request: DecisionRequest<'_>,
+        abandon: A,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S, A>
+    where
+        A: FnOnce(Receipt) + Send,
+    {
         let DecisionRequest { now, policy, plan, charge, on_failure, reservation, queue } = request;
         let charge = if let Reservation::All(_) = reservation { ChargeOn::Arrival } else { charge };
         let mode = ChargeMode::new(reservation, charge, now);
@@ -200,7 +214,8 @@ impl<S: Store> Limiter<S> {
                 // This future is boxed because it is rarely needed and must not enlarge the future
                 // of every decision.
                 let counted = has_counted.then_some(shadowed);
-                let counted = self.evaluate_counted(id, decision, counted, candidates, mode);
+                let counted =
+                    self.evaluate_counted(id, decision, abandon, counted, candidates, mode);
                 decision = Box::pin(counted).await;
             }
             self.observer.on_decision(&decision);

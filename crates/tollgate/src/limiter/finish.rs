@@ -126,14 +126,24 @@ impl<S: Store + 'static> Limiter<S> {
         let pending = pending.take().and_then(|pending| pending.settled(settlement));
         self.complete_in_background(now, pending);
         if let Some(receipt) = receipt {
-            let limiter = Arc::clone(self);
-            let receipt = receipt.refundable(settlement);
-            // If the store does not answer, the charge remains.
-            self.in_background(async move {
-                let _ = limiter.refund_at(now, receipt).await;
-            });
+            self.refund_receipt_in_background(now, receipt.refundable(settlement));
         }
         decision.settle(settlement, now);
+    }
+
+    /// Refunds like [`refund`](Self::refund), in the background. If the store does not answer, the
+    /// charges remain, and permits expire. [`finished`](Self::finished) waits for the refund.
+    pub fn refund_in_background(self: &Arc<Self>, receipt: Receipt) {
+        if !receipt.is_empty() {
+            self.refund_receipt_in_background(self.now(), receipt);
+        }
+    }
+
+    fn refund_receipt_in_background(self: &Arc<Self>, now: Timestamp, receipt: Receipt) {
+        let limiter = Arc::clone(self);
+        self.in_background(async move {
+            let _ = limiter.refund_at(now, receipt).await;
+        });
     }
 
     /// Makes the charges of `pending`, in the background.

@@ -66,7 +66,7 @@ enum Starting<H, Peek, Admit, Decide, F> {
     Decision(Admit, Decide, F),
 }
 
-impl<S: Store> Limiter<S> {
+impl<S: Store + 'static> Limiter<S> {
     /// Starts a request: answers the status path, refuses an ambiguous request, sheds load, or
     /// decides. Reads the clock and the policy once. Reserves units on the
     /// [metered](Reservation::Metered) limits.
@@ -75,7 +75,7 @@ impl<S: Store> Limiter<S> {
     /// permits when the request is refused, or when this future is dropped. Await the future at
     /// once: if the store answers without a wait, this call has made the charges already.
     pub(crate) fn start<H: Send, F>(
-        &self,
+        self: &Arc<Self>,
         attributes: &RequestAttributes<'_>,
         hold: F,
     ) -> impl Future<Output = Started<H>> + Send + use<'_, S, H, F>
@@ -108,7 +108,13 @@ impl<S: Store> Limiter<S> {
                     }
                     None => {
                         let admit = self.enter(now, &policy, priority);
-                        Starting::Decision(admit, Box::pin(self.decide(request)), hold)
+                        // The client may disconnect during the second store call of the decision.
+                        let abandon = move |receipt: Receipt| {
+                            let (_, permits) = receipt.split_permits();
+                            self.refund_in_background(permits);
+                        };
+                        let decide = self.decide_or_abandon(request, abandon);
+                        Starting::Decision(admit, Box::pin(decide), hold)
                     }
                 }
             }

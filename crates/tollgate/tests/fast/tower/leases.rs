@@ -1,9 +1,12 @@
 //! Tests of the permits of a request in flight, and of their expiry.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::StatusCode;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tollgate::model::policy::{Policy, ResponseSettings, RuleMode};
 use tollgate::model::{Millis, RequestAttributes, Store, StoreError};
 
@@ -64,6 +67,21 @@ async fn a_refund_does_not_end_a_lease_early() {
     drop(running);
     let response = world.get("/").await;
     assert_eq!(response.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_client_that_disconnects_during_the_charge_of_a_shadow_rule_holds_no_permit() {
+    let rules = vec![
+        rule("all", "/**", &[0], RuleMode::Enforce),
+        rule("trial", "/**", &[1], RuleMode::Shadow),
+    ];
+    let policy = policy(vec![concurrent(1), window("core", 9)], rules, github());
+    let world = World::over(policy, Faulty::new());
+    let never = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Held(never)]);
+    timeout(Duration::ZERO, world.get("/")).await.map(drop).expect_err("the second call is held");
+    assert_eq!(world.limiter.store().calls(), 3, "two charges and a release");
+    assert_eq!(world.get("/").await.status(), StatusCode::OK);
 }
 
 #[tokio::test]
