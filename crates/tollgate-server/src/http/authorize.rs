@@ -3,6 +3,8 @@
 
 mod sub_request;
 
+use std::sync::Arc;
+
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::limiter::Decision;
@@ -103,14 +105,26 @@ fn check_may_query_others(
     }
 }
 
-fn answer<S: Store>(limiter: &Limiter<S>, decision: Decision, request: &HeaderMap) -> Response {
+fn answer<S: Store + 'static>(
+    limiter: &Arc<Limiter<S>>,
+    mut decision: Decision,
+    request: &HeaderMap,
+) -> Response {
+    if !decision.candidates.is_empty()
+        && let Some(receipt) = decision.receipt.take()
+    {
+        // A limit that counts units can have a candidate that takes permits.
+        let (counted, permits) = receipt.split_permits();
+        decision.receipt = Some(counted);
+        limiter.refund_in_background(permits);
+    }
     if !decision.is_admitted() {
         return refuse(&decision, request);
     }
     let mut response = Response::default();
     let fields = response.headers_mut();
     headers::write(&decision.policy.answers().headers, &decision.evaluation, fields);
-    if let Some(receipt) = decision.receipt {
+    if let Some(receipt) = decision.receipt.filter(|receipt| !receipt.is_empty()) {
         let receipt = limiter.seal(receipt, decision.evaluation.now);
         fields.extend(HeaderValue::try_from(receipt).map(|receipt| (RECEIPT, receipt)));
     }

@@ -15,6 +15,7 @@ mod rollout;
 mod served;
 mod server;
 mod standing;
+mod sub_requests;
 mod subjects;
 mod switches;
 mod tenants;

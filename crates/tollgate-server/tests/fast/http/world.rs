@@ -83,6 +83,15 @@ impl World {
         Self { clock, router: router(limiter, options) }
     }
 
+    /// Returns a listener over `limiter`, whose clock is `clock`.
+    pub(crate) fn around<S: Store + 'static>(
+        limiter: Arc<Limiter<S>>,
+        clock: Arc<ManualClock>,
+        options: HttpOptions,
+    ) -> Self {
+        Self { clock, router: router(limiter, options) }
+    }
+
     pub(crate) fn over<S: Store + 'static>(store: S, options: HttpOptions) -> Self {
         Self::observed(store, options, ())
     }

@@ -1,0 +1,47 @@
+//! Decisions for the sub-requests of other proxies.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use tollgate::observe::Decisions;
+use tollgate::store::Memory;
+use tollgate::{Limiter, ManualClock};
+use tollgate_server::{HttpOptions, Peer};
+
+use crate::http::world::{START, World};
+
+const POLICY: &str = "
+subjects: { address: { client_address: {}, ipv6_prefix: 64 } }
+limits:
+  core:
+    quota: 100
+    window: 60s
+    per: address
+    candidate: { algorithm: concurrency, quota: 1, permit_ttl: 60s }
+rules: [{ limits: core }]
+";
+
+/// The end of the request is not reported, so nothing would release the permit.
+#[tokio::test]
+async fn a_sub_request_holds_no_permit_of_a_candidate() {
+    let policy = tollgate_policy::parse("test.yaml", POLICY).unwrap().policy;
+    let decisions = Arc::new(Decisions::new(&policy));
+    let clock = Arc::new(ManualClock::new(START));
+    let limiter = Limiter::new(policy, Memory::default()).with_clock(Arc::clone(&clock));
+    let limiter = Arc::new(limiter.with_observer(Arc::clone(&decisions)));
+    let world = World::around(limiter, clock, HttpOptions::default());
+    for _ in 0..3 {
+        let request = Request::get("/v1/authorize")
+            .header("x-forwarded-method", "GET")
+            .header("x-forwarded-uri", "/")
+            .header("x-forwarded-for", "192.0.2.7")
+            .extension(Peer(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1)))));
+        let answered = world.call(request.body(Body::empty()).unwrap()).await;
+        assert_eq!(answered.status, StatusCode::OK);
+        assert!(answered.headers.contains_key("tollgate-receipt"));
+    }
+    let trials = decisions.limits()[0].trials;
+    assert_eq!((trials.both_admit, trials.only_candidate_refuses), (3, 0));
+}
