@@ -69,7 +69,7 @@ impl Policy {
     }
 
     /// Returns whether the policy has quotas or windows that depend on a value of the request.
-    fn selects_limits(&self) -> bool {
+    pub(super) fn selects_limits(&self) -> bool {
         !self.quotas.is_empty() || !self.windows.is_empty() || self.tenants.is_some()
     }
 

@@ -199,12 +199,13 @@ const fn has_few_conditions(matches: &RequestMatch) -> bool {
 /// Returns the forms of the charges of `rule`, as [`PlainRule::charges`] describes them.
 fn charges(policy: &Policy, rule: &Rule) -> Option<Arc<[ChargeForm]>> {
     let limits = &rule.limits;
-    let has_variants =
-        policy.tenants.is_some() || !policy.quotas.is_empty() || !policy.windows.is_empty();
     let is_repeated = |(index, used): (usize, &LimitRef)| {
         limits[..index].iter().any(|other| other.limit == used.limit)
     };
-    if has_variants || rule.refund.is_some() || limits.iter().enumerate().any(is_repeated) {
+    if policy.selects_limits()
+        || rule.refund.is_some()
+        || limits.iter().enumerate().any(is_repeated)
+    {
         return None;
     }
     let form = |(index, used): (usize, &LimitRef)| {

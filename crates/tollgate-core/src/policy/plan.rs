@@ -238,7 +238,7 @@ impl Policy {
                 charge.estimates = spare.take();
                 charge.estimates.push(estimate);
             }
-            if self.tenants.is_some() {
+            if self.selects_limits() {
                 use_first_quota(planned, &mut charge);
             }
             add(planned, charge);
@@ -393,8 +393,8 @@ pub(super) fn add(plan: &mut Vec<PlannedCharge>, planned: PlannedCharge) {
 }
 
 /// Replaces the limit of `charge` by the limit of an earlier charge in `planned` on the same
-/// counter, if there is one. Both charges then have the same quota, because a counter has only one
-/// quota in one request.
+/// counter, if there is one. Both charges then have the same quota and the same windows, because a
+/// counter has only one quota and one open window in one request.
 pub(super) fn use_first_quota(planned: &[PlannedCharge], charge: &mut PlannedCharge) {
     let is_same = |old: &&PlannedCharge| {
         old.limit.state_digest() == charge.limit.state_digest() && old.subject == charge.subject

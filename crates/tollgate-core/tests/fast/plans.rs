@@ -4,16 +4,17 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::algo::{Anchor, FixedWindow};
+use tollgate_core::algo::{Anchor, FixedWindow, Schedule};
 use tollgate_core::policy::{
     Ambiguity, AmbiguousPaths, Attribute, ChargeOn, Condition, Dimension, LimitBinding, LimitRef,
     MatchMode, Meter, MeteredLimit, Named, OnFailure, PathOptions, PlainPlan, PlannedCharge,
     Priority, Queue, QuotasByValue, RequestMatch, ReservationAmount, ReservationSource, Rule,
-    RuleMode, RuleSwitch, SubjectSource, TenantLookup, Text, ValueMatch, WrittenCondition,
+    RuleMode, RuleSwitch, SubjectSource, TenantLookup, Text, ValueMatch, WindowsByValue,
+    WrittenCondition,
 };
 use tollgate_core::{
     Algorithm, Cost, Headers, KeyedHash, Limit, Millis, Policy, RequestAttributes, StatusSet,
-    Subject, Visibility,
+    Subject, Timestamp, Visibility,
 };
 
 struct Zero;
@@ -233,6 +234,33 @@ fn a_counter_has_one_quota_in_one_request() {
     let named = |subject| Named { limit: "each", cost: Cost::ONE, subject };
     let plan = policy.plan_named([named(&pro), named(&free), named(&bob)], &Zero).unwrap();
     assert_eq!(of(&plan.planned), [(30, 2), (10, 1)]);
+}
+
+/// The bug: if two rules selected different quotas or windows for one counter, the request was
+/// charged twice on the counter, by two limits. Both charges fitted although their sum did not fit.
+#[test]
+fn two_rules_charged_one_counter_by_two_quotas() {
+    let limits = [LimitBinding { limit: Arc::new(limit("each")), per: vec![0] }];
+    let route = Dimension { name: "route".into(), source: SubjectSource::Route };
+    let rules = vec![rule("one"), rule("two")];
+    let dimensions = vec![header("user"), route];
+    let policy = Policy::new(dimensions, limits.to_vec(), rules, MatchMode::AllMatches).unwrap();
+    let values = [("one", 5), ("two", 6)];
+    let of = |(value, quota)| Arc::new(limits[0].limit.for_value(value, quota, None).unwrap());
+    let quotas = QuotasByValue::new(0, 1, values.map(of).to_vec()).unwrap();
+    let by_quota = policy.clone().with_quotas(vec![quotas]).unwrap();
+    let day = |day: u64| {
+        Schedule::ending(Timestamp::from_millis(day * 86_400_000), Millis::from_secs(86_400))
+    };
+    let windows = vec![("one".into(), day(1)), ("two".into(), day(2))];
+    let windows = WindowsByValue::new(0, 1, windows).unwrap();
+    let by_window = policy.with_windows(vec![windows]).unwrap();
+    for (policy, capacity, window) in [(by_quota, 5, 60), (by_window, 10, 86_400)] {
+        let plan = policy.plan(&attributes("/", &Ann), &Zero);
+        let [charge] = &*plan.enforced else { panic!("{:?}", plan.enforced) };
+        assert_eq!((charge.cost.get(), charge.limit.capacity()), (2, capacity));
+        assert_eq!(charge.limit.window(), Millis::from_secs(window));
+    }
 }
 
 #[test]
