@@ -2,11 +2,11 @@
 #![allow(missing_docs)]
 
 use tollgate_core::algo::{
-    Concurrency, SlidingLog, SlidingWindow, TokenBucket, TwoBucket, two_bucket,
+    Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket, two_bucket,
 };
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT,
-    Millis, Operation, Reading, StoredState, Timestamp, decide,
+    Millis, OnChange, Operation, Reading, StoredState, Timestamp, decide,
 };
 
 struct Counter {
@@ -118,4 +118,28 @@ fn a_lagging_clock_cut_a_lease_short() {
         Admission::Now
     );
     assert_eq!(counter.take(5_999, 1, 2).admission, Admission::At(Timestamp::from_millis(6_000)));
+}
+
+const MINUTE: Millis = Millis::from_secs(60);
+
+const NOW: Timestamp = Timestamp::from_millis(1_700_000_000_000);
+
+fn fixed_window(quota: u64) -> Algorithm {
+    Algorithm::FixedWindow(FixedWindow::new(quota, MINUTE, Anchor::Calendar).unwrap())
+}
+
+fn scaled(algorithm: Algorithm) -> Limit {
+    Limit::new("limit", algorithm).unwrap().with_on_change(OnChange::Scale)
+}
+
+/// The bug: a limit with [`OnChange::Scale`] refused the quota of a tenant if the definition before
+/// the change could not count this quota.
+#[test]
+fn a_quota_beyond_the_former_definition_was_refused() {
+    let log = Algorithm::SlidingLog(SlidingLog::new(5_000, MINUTE).unwrap());
+    let limit = scaled(fixed_window(50_000)).with_predecessor(&scaled(log), NOW);
+    let quotas = [9_000, 1_000_000].map(|quota| limit.for_tenant(quota, None).unwrap());
+    assert_eq!(quotas.each_ref().map(Limit::capacity), [9_000, 1_000_000]);
+    let former = quotas.each_ref().map(|own| own.predecessor(NOW).map(Limit::capacity));
+    assert_eq!(former, [Some(9_000), None]);
 }
