@@ -273,7 +273,7 @@ impl Limit {
         };
         let limit = self.clone().without_candidate().with_algorithm(algorithm, self.reservation);
         limit.reservation.check(limit.capacity())?;
-        Ok(limit)
+        Ok(limit.with_predecessor_quota(quota, burst))
     }
 
     /// Returns the name of the limit, which is unique in its policy.

@@ -2,7 +2,7 @@
 
 use alloc::sync::Arc;
 
-use super::{Limit, LimitError, OnChange};
+use super::{Limit, OnChange};
 use crate::time::Timestamp;
 
 /// The limit that another limit replaced, the time of the replacement, and the time after which all
@@ -12,16 +12,6 @@ pub(super) struct Predecessor {
     limit: Arc<Limit>,
     since: Timestamp,
     until: Timestamp,
-}
-
-impl Predecessor {
-    /// Returns the predecessor with `quota` and `burst`, for requests with a quota of their own,
-    /// such as that of a plan. These requests are assumed to have had `quota` and `burst` before
-    /// the replacement too.
-    pub(super) fn with_quota(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
-        let limit = Arc::new(self.limit.with_quota(quota, burst)?);
-        Ok(Self { limit, ..self.clone() })
-    }
 }
 
 impl Limit {
@@ -41,6 +31,18 @@ impl Limit {
             let limit = Self { predecessor: None, candidate: None, ..old.clone() };
             Some(Predecessor { limit: Arc::new(limit), since: now, until })
         };
+        self
+    }
+
+    /// Sets the quota and the burst of the predecessor to those of this limit, for requests with a
+    /// quota of their own, such as that of a tenant or of an override. These requests are assumed
+    /// to have had this quota before the replacement too. If the predecessor cannot count the
+    /// quota, this limit takes over no usage.
+    pub(super) fn with_predecessor_quota(mut self, quota: u64, burst: Option<u64>) -> Self {
+        self.predecessor = self.predecessor.and_then(|old| {
+            let limit = Arc::new(old.limit.with_quota(quota, burst).ok()?);
+            Some(Predecessor { limit, ..old })
+        });
         self
     }
 

@@ -50,8 +50,6 @@ impl Limit {
     /// [`LimitError`] for a quota that the algorithm cannot count.
     pub fn for_tenant(&self, quota: u64, burst: Option<u64>) -> Result<Self, LimitError> {
         let mut limit = self.with_quota(quota, burst)?.with_enforced(self.enforced);
-        // If the replaced definition cannot count the quota, no usage is transferred from it.
-        limit.predecessor = limit.predecessor.and_then(|old| old.with_quota(quota, burst).ok());
         let burst = burst.map(|burst| format!("{TENANT_VALUE_MARK}{burst}")).unwrap_or_default();
         limit.quota_value = Some(Arc::from(format!("{TENANT_VALUE}{quota}{burst}")));
         Ok(limit)

@@ -6,7 +6,7 @@ use tollgate_core::algo::{
 };
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT,
-    Millis, OnChange, Operation, Reading, StoredState, Timestamp, decide,
+    Millis, OnChange, Operation, Reading, StoredState, Timestamp, assess, decide,
 };
 
 struct Counter {
@@ -130,6 +130,21 @@ fn fixed_window(quota: u64) -> Algorithm {
 
 fn scaled(algorithm: Algorithm) -> Limit {
     Limit::new("limit", algorithm).unwrap().with_on_change(OnChange::Scale)
+}
+
+/// The bug: an override replaced the quota of a limit with [`OnChange::Scale`], but not the quota
+/// of the definition before the change. The used units were multiplied by the ratio of the two
+/// quotas.
+#[test]
+fn an_override_multiplied_the_usage_of_a_scaled_limit() {
+    let limit = scaled(fixed_window(200)).with_predecessor(&scaled(fixed_window(100)), NOW);
+    let own = limit.with_quota(1_000, None).unwrap();
+    let former = own.predecessor(NOW).unwrap();
+    assert_eq!(former.capacity(), 1_000);
+    let charge = Operation::Charge { cost: Cost::new(500).unwrap(), id: ChargeId(1) };
+    let cell = decide(None, former, charge, NOW).1.unwrap();
+    let cell = own.scaled(&cell, former, NOW).unwrap();
+    assert_eq!(assess(Some(&cell), &own, Cost::PEEK, NOW).used, 500);
 }
 
 /// The bug: a limit with [`OnChange::Scale`] refused the quota of a tenant if the definition before
