@@ -14,6 +14,7 @@ mod limiter;
 mod log;
 mod metrics;
 mod output;
+mod output_file;
 mod policy_file;
 mod serve;
 mod service_manager;

@@ -1,13 +1,12 @@
 //! `tollgate fmt`: writes policy files in the standard form.
 
-use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, output_file};
 
 /// Write policy files in the standard form
 ///
@@ -79,23 +78,11 @@ fn format(path: &Path, check: bool) -> Result<Outcome, Failure> {
         (_, true) if !is_same => return Ok(Outcome::Differs),
         (true, false) => output::print(&formatted)?,
         (false, false) if !is_same => {
-            replace(path, &formatted).map_err(|error| format!("cannot write {name}: {error}"))?;
+            output_file::write(path, &formatted)
+                .map_err(|error| format!("cannot write {name}: {error}"))?;
             return Ok(Outcome::Written);
         }
         _ => {}
     }
     Ok(Outcome::Unchanged)
-}
-
-/// Replaces the whole file in one step, so a node that reloads the file never reads half of it.
-/// Keeps the permissions of the file, and writes through symbolic links.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = fs::canonicalize(path)?;
-    let directory = path.parent().unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().set_permissions(fs::metadata(&path)?.permissions())?;
-    file.as_file().sync_all()?;
-    file.persist(path)?;
-    Ok(())
 }

@@ -9,7 +9,7 @@ use tollgate_policy::MAX_FILE_BYTES;
 use tollgate_policy::import::{self, Conversion, Imported, SourceFile};
 
 use crate::failure::Failure;
-use crate::output;
+use crate::{output, output_file};
 
 /// Generate a policy from the configuration of another rate limiter
 #[derive(Debug, Args)]
@@ -65,14 +65,8 @@ fn envoy_ratelimit(flags: &EnvoyRatelimit) -> Result<(), Failure> {
     match &flags.output {
         None => output::print(&imported.policy)?,
         Some(output) => {
-            if flags.files.contains(output) {
-                return Err(format!(
-                    "the output {} is one of the files to import",
-                    output.display()
-                )
-                .into());
-            }
-            std::fs::write(output, &imported.policy)
+            output_file::check_is_no_input(output, "--output", &flags.files)?;
+            output_file::write(output, &imported.policy)
                 .map_err(|error| format!("cannot write {}: {error}", output.display()))?;
         }
     }

@@ -1,6 +1,5 @@
 //! `tollgate simulate`: computes how a policy would have decided the requests of access logs.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
@@ -10,6 +9,7 @@ use tollgate_backend::memory_bounds;
 use crate::failure::Failure;
 use crate::limiter;
 use crate::output::print;
+use crate::output_file;
 use crate::simulate::log::{FieldMap, Format, Input, Options};
 use crate::simulate::progress::ProgressTarget;
 use crate::simulate::report;
@@ -69,12 +69,16 @@ impl From<LogFormat> for Format {
 }
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
+    if let Some(path) = &flags.report {
+        let policies = std::iter::once(&flags.policy).chain(&flags.compare);
+        output_file::check_is_no_input(path, "--report", policies.chain(&flags.logs))?;
+    }
     let plan = plan(flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     let simulation = runtime.block_on(run::run(plan))?;
     if let Some(path) = &flags.report {
         let page = report::html::render(&simulation);
-        fs::write(path, page)
+        output_file::write(path, &page)
             .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
     }
     let text = if flags.json {

@@ -90,11 +90,36 @@ fn nothing_is_written_of_files_that_are_wrong() {
     assert!(!policy.exists());
 }
 
+/// The bug: the source was overwritten if the output named it by another path.
 #[test]
 fn a_file_is_not_written_over_by_its_own_policy() {
     let folder = tempfile::tempdir().unwrap();
-    let own = source(&folder).display().to_string();
-    let output = imported(&folder, EDGE, &["--output", &own]);
-    assert_eq!(output.status.code(), Some(1));
-    assert_eq!(std::fs::read_to_string(source(&folder)).unwrap(), EDGE);
+    let own = source(&folder);
+    std::fs::write(&own, EDGE).unwrap();
+    let link = folder.path().join("link.yaml");
+    std::os::unix::fs::symlink(&own, &link).unwrap();
+    for same in [own.clone(), folder.path().join("./edge.yaml"), link] {
+        let same = same.display().to_string();
+        let output = imported(&folder, EDGE, &["--output", &same]);
+        assert_eq!(output.status.code(), Some(1), "{same}");
+        let response = String::from_utf8(output.stderr).unwrap();
+        let described = format!("{same} is the input {}: name another file", own.display());
+        assert!(response.contains(&described), "{response}");
+        assert_eq!(std::fs::read_to_string(&own).unwrap(), EDGE, "{same}");
+    }
+}
+
+#[test]
+fn a_policy_replaces_a_file_or_goes_to_a_device() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = folder.path().join("policy.yaml");
+    std::fs::write(&policy, "an older policy, which is longer\n".repeat(100)).unwrap();
+    let output = imported(&folder, EDGE, &["--output", &policy.display().to_string()]);
+    assert!(output.status.success());
+    let written = std::fs::read_to_string(&policy).unwrap();
+    assert!(written.starts_with("# Written by"), "{written}");
+    let files = std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files, 2, "no temporary file is left");
+    let output = imported(&folder, EDGE, &["--output", "/dev/stdout"]);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), written);
 }

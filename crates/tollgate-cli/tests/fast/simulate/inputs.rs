@@ -159,6 +159,26 @@ fn what_cannot_be_used_is_reported_with_an_exit_code() {
     }
 }
 
+/// The bug: `--report` overwrote a log or a policy if it named this file.
+#[test]
+fn a_report_does_not_replace_an_input() {
+    let folder = TempDir::new().unwrap();
+    let text = std::fs::read(policy("github.yaml")).unwrap();
+    let own = write(folder.path(), "policy.yaml", &text);
+    let other = write(folder.path(), "other.yaml", &text);
+    let lines = std::fs::read(shipped_log()).unwrap();
+    let log = write(folder.path(), "log", &lines);
+    for (name, content) in [("policy.yaml", &text), ("other.yaml", &text), ("log", &lines)] {
+        let path = folder.path().join(".").join(name);
+        let report = path.display().to_string();
+        let (code, errors) =
+            failed(&["--policy", &own, "--compare", &other, "--report", &report, &log]);
+        assert_eq!(code, 1, "{name}: {errors}");
+        assert!(errors.contains("name another file with --report"), "{errors}");
+        assert_eq!(&std::fs::read(&path).unwrap(), content, "{name}");
+    }
+}
+
 #[test]
 fn responses_are_counted_by_their_statuses_in_the_log() {
     let folder = TempDir::new().unwrap();
