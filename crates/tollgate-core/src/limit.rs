@@ -2,6 +2,7 @@
 
 mod candidate;
 mod change;
+mod lifetime;
 mod mode;
 mod predecessor;
 mod quota_value;
@@ -243,7 +244,8 @@ impl Limit {
     /// running windows end at the same time. A token bucket gets the burst `burst`. If `burst` is
     /// `None`, a bucket with a burst equal to the old quota gets the new quota as burst, and any
     /// other bucket keeps its burst. Other algorithms ignore `burst`. The result has no candidate
-    /// and is enforced for every subject.
+    /// and is enforced for every subject. If the limit [replaced](Self::predecessor) another one,
+    /// the result takes over the usage of that one with the same quota.
     ///
     /// # Errors
     /// [`LimitError`] for a quota that the algorithm cannot count.
@@ -426,20 +428,6 @@ impl Limit {
         match &self.algorithm {
             Algorithm::TokenBucket(limit) if limit.burst() != limit.quota() => Some(limit.burst()),
             _ => None,
-        }
-    }
-
-    /// Returns the time after which all units of an idle limit are free: the window, the time to
-    /// fill an empty token bucket, or the `permit_ttl`.
-    #[must_use]
-    pub const fn window(&self) -> Millis {
-        match &self.algorithm {
-            Algorithm::FixedWindow(limit) => limit.window(),
-            Algorithm::SlidingWindow(limit) => limit.window(),
-            Algorithm::TwoBucket(limit) => limit.window(),
-            Algorithm::SlidingLog(limit) => limit.window(),
-            Algorithm::TokenBucket(limit) => limit.fill_time(),
-            Algorithm::Concurrency(limit) => limit.permit_ttl(),
         }
     }
 }

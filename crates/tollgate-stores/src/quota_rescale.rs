@@ -17,7 +17,7 @@ use super::lazy_transfer::{DEFAULT_TRANSFER_ENTRIES, LazyTransfer};
 /// - Before the first decision with a new definition, the subject's usage under the old definition
 ///   is [scaled](tollgate_core::Limit::scaled) and [joined](tollgate_core::decide::join) into the
 ///   existing usage. The transfer costs two additional calls for each limit and subject on each
-///   node, and none after the windows of the old definition have ended.
+///   node, and none after the counters of the old definition have expired.
 /// - If several nodes transfer the same usage one after the other, the usage counts once. The same
 ///   applies if a node transfers the usage again.
 /// - A reset discards the usage under both definitions.

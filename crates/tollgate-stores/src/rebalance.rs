@@ -34,7 +34,7 @@ pub enum Phase {
     /// The new owner decides, and starts from the old owner's cells. The old owner receives no more
     /// charges, only refunds and resets. No node uses only the old map.
     Cutover,
-    /// Every window at the old owner has ended.
+    /// Every counter at the old owner has expired.
     Done,
 }
 
@@ -101,6 +101,8 @@ pub enum Phase {
 ///   starts with unused limits and gets at most one additional quota of each limit. The next
 ///   decision on the subject tries the transfer again, and
 ///   [`failed_transfers`](Self::failed_transfers) counts the failures.
+/// - If a counter lasts longer than the phase of cutover, and its subject makes no request in this
+///   phase, the subject starts with an unused limit and gets at most one additional quota.
 /// - A node that uses only the old map while other nodes are in cutover does not see their charges,
 ///   so each subject gets at most one additional quota. Use [`Heartbeat`] to prevent this case.
 pub struct Rebalance<S> {
@@ -200,7 +202,8 @@ impl<S: Store> Rebalance<S> {
     /// Advances this node to `phase`. Does nothing if this node is already in a later phase.
     ///
     /// Enter [`Phase::Cutover`] only when no node uses only the old map. Enter [`Phase::Done`] only
-    /// when the longest window has passed since the last node entered cutover.
+    /// when the [longest lifetime of a counter](tollgate_core::Policy::longest_cell_lifetime) has
+    /// passed since the last node entered cutover.
     pub fn enter(&self, phase: Phase) {
         self.phase.fetch_max(phase as u8, Ordering::Relaxed);
     }
@@ -278,7 +281,7 @@ impl<S: CellTransfer + 'static> Rebalance<S> {
     }
 }
 
-/// Reads cells from both owners until every window at the old owner has ended, and joins cells into
+/// Reads cells from both owners until every counter at the old owner has expired, and joins cells into
 /// all owners.
 impl<S: CellTransfer + 'static> CellTransfer for Rebalance<S> {
     async fn cells(

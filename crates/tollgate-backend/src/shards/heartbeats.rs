@@ -32,7 +32,7 @@ const QUIET_LOOKS: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct Heartbeats {
     map: Arc<ShardMap>,
-    /// The longest time, in milliseconds, for which a counter of any limit affects decisions. A
+    /// The [longest lifetime](Policy::longest_cell_lifetime) of a counter, in milliseconds. A
     /// rebalance stays in the phase `cutover` at least for this time.
     longest: Arc<AtomicU64>,
     found: Arc<Mutex<Option<Nodes>>>,
@@ -50,7 +50,7 @@ impl Heartbeats {
         policy: &Policy,
         clock: Deciding,
     ) -> Result<Self, LimitError> {
-        let longest = Arc::new(AtomicU64::new(longest(policy)));
+        let longest = Arc::new(AtomicU64::new(policy.longest_cell_lifetime().get()));
         let found = Arc::new(Mutex::new(None));
         let round = Round {
             heartbeat: Arc::new(Heartbeat::new(key, node_id())?),
@@ -67,11 +67,11 @@ impl Heartbeats {
         Ok(Self { map, longest, found, task })
     }
 
-    /// Extends the time for which a rebalance stays in the phase `cutover`, if a limit of `policy`
-    /// has a longer window than every limit before.
+    /// Extends the time for which a rebalance stays in the phase `cutover`, if the counters of
+    /// `policy` last longer than those of every policy before.
     pub(crate) fn follow(&self, policy: &Policy) {
-        // Counters with longer windows may still be in the shards.
-        self.longest.fetch_max(longest(policy), Ordering::Relaxed);
+        // Longer-lived counters may still be in the shards.
+        self.longest.fetch_max(policy.longest_cell_lifetime().get(), Ordering::Relaxed);
     }
 
     /// Returns the shard map of this node, the maps of other nodes, and the progress of a
@@ -235,15 +235,6 @@ impl Round {
             Phase::Done => {}
         }
     }
-}
-
-/// Returns the longest time in milliseconds for which a counter of any limit affects decisions.
-fn longest(policy: &Policy) -> u64 {
-    let spans = policy
-        .limits()
-        .iter()
-        .map(|limit| limit.limit.window().get().saturating_add(limit.limit.skew_tolerance().get()));
-    spans.max().unwrap_or_default()
 }
 
 fn using(nodes: u64) -> String {

@@ -14,6 +14,13 @@ pub(super) struct Predecessor {
     until: Timestamp,
 }
 
+impl Predecessor {
+    fn new(limit: Limit, since: Timestamp) -> Self {
+        let until = since.after(limit.cell_lifetime()).after(limit.skew_tolerance());
+        Self { limit: Arc::new(limit), since, until }
+    }
+}
+
 impl Limit {
     /// Returns this limit as the successor of `old` from `now` on. If this limit has the setting
     /// [`OnChange::Scale`], it takes over the usage of `old`. With any other [`OnChange`], or if
@@ -27,9 +34,8 @@ impl Limit {
             // A reload of the policy left this limit unchanged.
             old.predecessor.clone()
         } else {
-            let until = now.after(old.window()).after(old.skew_tolerance());
             let limit = Self { predecessor: None, candidate: None, ..old.clone() };
-            Some(Predecessor { limit: Arc::new(limit), since: now, until })
+            Some(Predecessor::new(limit, now))
         };
         self
     }
@@ -40,8 +46,7 @@ impl Limit {
     /// quota, this limit takes over no usage.
     pub(super) fn with_predecessor_quota(mut self, quota: u64, burst: Option<u64>) -> Self {
         self.predecessor = self.predecessor.and_then(|old| {
-            let limit = Arc::new(old.limit.with_quota(quota, burst).ok()?);
-            Some(Predecessor { limit, ..old })
+            Some(Predecessor::new(old.limit.with_quota(quota, burst).ok()?, old.since))
         });
         self
     }

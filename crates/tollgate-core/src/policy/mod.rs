@@ -12,6 +12,7 @@ mod dotted_decimal;
 pub mod expression;
 mod host;
 mod index;
+mod lifetime;
 pub mod matching;
 pub mod metered;
 pub mod named;

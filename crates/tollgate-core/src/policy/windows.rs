@@ -77,6 +77,15 @@ impl WindowsByValue {
         self.values.get(index)?.limit.as_ref()
     }
 
+    /// Returns the limits of all values, including those in the quotas by value.
+    pub(super) fn limits(&self) -> impl Iterator<Item = &Arc<Limit>> {
+        let limits = self.values.iter().filter_map(|one| one.limit.as_ref());
+        limits.flat_map(|(limit, quotas)| {
+            let by_value = quotas.iter().flat_map(QuotasByValue::limits);
+            core::iter::once(limit).chain(by_value)
+        })
+    }
+
     /// Returns the limits of all values, including those in the quotas by value, to change them.
     pub(super) fn limits_mut(&mut self) -> impl Iterator<Item = &mut Arc<Limit>> {
         let limits = self.values.iter_mut().filter_map(|one| one.limit.as_mut());

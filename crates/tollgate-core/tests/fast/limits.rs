@@ -376,6 +376,14 @@ fn the_limit_of_a_tenant_is_found_by_its_value() {
 }
 
 #[test]
+fn a_cell_lasts_for_the_windows_that_count_its_charges() {
+    let seconds = |algorithm| limit(algorithm).cell_lifetime().get() / 1_000;
+    assert_eq!(all(5).map(seconds), [60, 60, 120, 60, 60, 60]);
+    assert_eq!(seconds(sliding(5, Millis::from_secs(7))), 63);
+    assert_eq!(seconds(bucket(5, 50)), 600);
+}
+
+#[test]
 fn the_former_definition_of_a_scaled_limit_is_kept_for_one_window() {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let scaled = |quota| limit(fixed(quota)).with_on_change(OnChange::Scale);

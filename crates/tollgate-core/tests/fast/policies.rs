@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use tollgate_core::algo::{Anchor, FixedWindow, Schedule, SlidingLog};
+use tollgate_core::algo::{Anchor, FixedWindow, Schedule, SlidingLog, TokenBucket};
 use tollgate_core::key::KeyedHash;
 use tollgate_core::policy::descriptors::{
     Allowance, DescriptorLevel, DescriptorRule, Domain, Node, NodeValue, TimeUnit,
@@ -340,6 +340,34 @@ fn a_replaced_limit_is_connected_with_the_limit_of_the_same_name_and_value() {
     let pro = &replaced.quotas_of(each).unwrap().limits()[0];
     assert_eq!((pro.capacity(), former(pro)), (50, Some(70)));
     assert_eq!(former(&replaced.limits()[1].limit), None);
+}
+
+/// The bug: a move between shards ended before the token buckets of a plan were full, because only
+/// the default quotas were compared.
+#[test]
+fn the_counters_of_a_policy_last_as_long_as_those_of_its_slowest_quota() {
+    let bucket = TokenBucket::new(10, Millis::from_secs(60), 1_000).unwrap();
+    let slow = |seconds| {
+        let window = FixedWindow::new(10, Millis::from_secs(seconds), Anchor::Calendar).unwrap();
+        Algorithm::FixedWindow(window)
+    };
+    let limits = [
+        binding(Limit::new("each", Algorithm::TokenBucket(bucket)).unwrap(), &[0]),
+        binding(limit("all"), &[]),
+    ];
+    let with = |limits: &[LimitBinding]| new(&["user", "plan"].map(header), limits, &[]).unwrap();
+    let seconds = |policy: &Policy| policy.longest_cell_lifetime().get() / 1_000;
+    let (policy, skew) = (with(&limits), 5);
+    assert_eq!(seconds(&policy), 6_000 + skew);
+    let free = Arc::new(limits[0].limit.for_value("free", 1, None).unwrap());
+    let free = QuotasByValue::new(0, 1, vec![free]).unwrap();
+    assert_eq!(seconds(&policy.clone().with_quotas(vec![free]).unwrap()), 60_000 + skew);
+    let days = vec![("15".into(), Schedule::ending(Timestamp::EPOCH, Millis::from_secs(86_400)))];
+    let days = WindowsByValue::new(1, 1, days).unwrap();
+    assert_eq!(seconds(&policy.with_windows(vec![days]).unwrap()), 86_400 + skew);
+    let tried = binding(limit("all").with_candidate(slow(9_000)), &[]);
+    assert_eq!(seconds(&with(&[limits[0].clone(), tried])), 9_000 + skew);
+    assert_eq!(with(&[]).longest_cell_lifetime(), Millis::ZERO);
 }
 
 #[test]

@@ -158,3 +158,25 @@ fn a_quota_beyond_the_former_definition_was_refused() {
     let former = quotas.each_ref().map(|own| own.predecessor(NOW).map(Limit::capacity));
     assert_eq!(former, [Some(9_000), None]);
 }
+
+/// The bug: the usage under the definition before a change was transferred for one window, or for
+/// the fill time of the default quota, although its counters lasted longer.
+#[test]
+fn the_usage_under_a_former_definition_was_lost_before_it_expired() {
+    let bucket = |quota, burst| TokenBucket::new(quota, MINUTE, burst).map(Algorithm::TokenBucket);
+    let bucket = |quota, burst| scaled(bucket(quota, burst).unwrap());
+    let two_buckets = |quota| scaled(two_bucket(quota, MINUTE.get()));
+    let blocks = |quota| SlidingWindow::new(quota, MINUTE, Millis::from_secs(50));
+    let blocks = |quota| scaled(Algorithm::SlidingWindow(blocks(quota).unwrap()));
+    let own = |limit: Limit| limit.for_tenant(1, Some(1_000)).unwrap();
+    for (new, old, seconds) in [
+        (own(bucket(120, 120).with_predecessor(&bucket(60, 60), NOW)), bucket(1, 1_000), 60_000),
+        (two_buckets(9).with_predecessor(&two_buckets(5), NOW), two_buckets(5), 120),
+        (blocks(9).with_predecessor(&blocks(5), NOW), blocks(5), 100),
+    ] {
+        let end = NOW.after(Millis::from_secs(seconds)).after(old.skew_tolerance());
+        let before = Timestamp::from_millis(end.as_millis() - 1);
+        assert_eq!(new.predecessor(before).map(Limit::algorithm), Some(old.algorithm()));
+        assert_eq!(new.predecessor(end), None, "{old:?}");
+    }
+}

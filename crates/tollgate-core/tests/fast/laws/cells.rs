@@ -54,6 +54,20 @@ proptest! {
         prop_assert_eq!(seen.used, world.peek().used);
     }
 
+    /// The bug: a store kept only one window of a two-bucket estimate, and of a sliding window whose
+    /// blocks do not divide the window.
+    #[test]
+    fn no_cell_outlives_the_lifetime_of_its_limit(algorithm in any_algorithm(), acts in acts()) {
+        let mut world = World::new(algorithm);
+        for act in &acts {
+            world.act(act);
+            let Some(cell) = &world.cell else { continue };
+            let now = Timestamp::from_millis(world.now);
+            let latest = now.after(world.limit.cell_lifetime());
+            prop_assert!(expires_at(cell, &world.limit) <= latest, "{cell:?}");
+        }
+    }
+
     #[test]
     fn a_peek_sees_what_the_last_charge_left(algorithm in any_algorithm(), acts in acts()) {
         let mut world = World::new(algorithm);

@@ -132,6 +132,13 @@ pub(super) const MOVES: &[&[&str]] = &[
         "`Rebalance::failed_transfers`, `Rollout::failed_transfers`",
     ],
     &[
+        "a subject moves to another shard and makes no request in the phase `cutover`, and its counter lasts longer than every \
+         counter of the policy: a token bucket with a tenant's own quota or an override, or a window that the caller sent",
+        "the limit once",
+        "The move does not wait for this counter, so the subject starts with an unused limit",
+        "`Policy::longest_cell_lifetime`",
+    ],
+    &[
         "nodes use different shard maps, or reach a shard of one name at different addresses, and no move is in progress",
         "the units that the other nodes admit during that time, at most the limit once",
         "The nodes report it, a different address within 15 s",
