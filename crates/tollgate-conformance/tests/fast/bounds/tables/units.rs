@@ -165,6 +165,13 @@ pub(super) const MOVES: &[&[&str]] = &[
         "`QuotaRescale::failed_transfers`",
     ],
     &[
+        "the window of a sliding limit becomes longer, or the quota of a token bucket smaller, and no charge of the subject is \
+         counted until its counter would have expired before the change",
+        "the capacity of the limit once",
+        "The counter [expires](semantics.md#when-a-limit-changes) at the earlier time, so the subject starts with an unused limit",
+        "`decide::expires_at`",
+    ],
+    &[
         "a settlement is above its reservation; [metered costs](metered-costs.md#accuracy) settle in the same way",
         "the limit's `overdraft`, 0 by default",
         "The rest is charged in later windows. A node remembers it for at most {MAX_UNPAID} pairs of limit and subject",
