@@ -42,6 +42,10 @@ struct Entry {
     subject: Subject,
     cost: Cost,
     position: ChargePosition,
+    /// The number of earlier charges of the same request on the same counter, in other windows or
+    /// blocks. The id of the refund depends on this number, so a refund of a part of the receipt
+    /// has the same ids as a refund of the whole receipt.
+    earlier: u32,
     /// The parts of the cost for which an estimate is reserved until the response reports the
     /// actual cost.
     estimates: Vec<Estimate>,
@@ -62,11 +66,18 @@ impl Receipt {
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
             .map(|(planned, position)| {
                 let PlannedCharge { limit, subject, cost, estimates, conditions } = planned;
-                Entry { limit, subject, cost, position, estimates, conditions }
+                Entry { limit, subject, cost, position, earlier: 0, estimates, conditions }
             })
             .collect();
         let (deduplication, charged_at) = (Deduplication::Unneeded, None);
         Self { id, entries, deduplication, purpose, charged_at }
+    }
+
+    /// Adds a charge of the same request after the other charges.
+    fn push(&mut self, mut entry: Entry) {
+        let earlier = self.entries.iter().filter(|other| other.is_of(&entry)).count();
+        entry.earlier = u32::try_from(earlier).unwrap_or(u32::MAX);
+        self.entries.push(entry);
     }
 
     /// Returns whether this is the receipt of a reservation, which can be settled.
@@ -150,7 +161,7 @@ impl Receipt {
                             known.conditions.extend(entry.conditions);
                             known.position = ChargePosition(known.position.0.max(entry.position.0));
                         }
-                        None => one.entries.push(entry),
+                        None => one.push(entry),
                     }
                 }
                 Some(one)
@@ -198,10 +209,9 @@ impl Receipt {
             Purpose::Charge => self
                 .entries
                 .iter()
-                .enumerate()
-                .map(|(index, entry)| {
+                .map(|entry| {
                     let Entry { ref limit, ref subject, cost, position, .. } = *entry;
-                    let id = self.refund_id(index);
+                    let id = self.refund_id(entry);
                     Charge {
                         limit,
                         subject,
@@ -212,17 +222,13 @@ impl Receipt {
         }
     }
 
-    /// Returns the id under which the entry at `index` is refunded, which is normally the id of the
-    /// charge. Two rules of one request may have charged two windows or blocks of the same limit.
-    /// The second entry then has another id, so the store does not treat the second refund as a
-    /// repetition of the first refund.
-    fn refund_id(&self, index: usize) -> ChargeId {
-        let Some((entry, before)) = self.entries.get(..=index).and_then(<[_]>::split_last) else {
-            return self.id;
-        };
-        let before = before.iter().filter(|other| other.is_of(entry)).count();
+    /// Returns the id under which `entry` is refunded, which is normally the id of the charge. Two
+    /// rules of one request may have charged two windows or blocks of the same limit. The second
+    /// entry then has another id, so the store does not treat the second refund as a repetition of
+    /// the first refund.
+    fn refund_id(&self, entry: &Entry) -> ChargeId {
         // The upper half is a random number of the thread; the lower half is a counter.
-        ChargeId(self.id.0 ^ (before as u128) << 64)
+        ChargeId(self.id.0 ^ u128::from(entry.earlier) << 64)
     }
 
     /// Returns the operations of the store call that settles the reservation. `real` receives a
@@ -337,9 +343,10 @@ impl Entry {
         self.is_of(other) && (is_bucket || self.position == other.position)
     }
 
-    /// Returns whether `other` has the same limit and subject.
+    /// Returns whether `other` has the same counter: the same limit, with any quota, and the same
+    /// subject.
     fn is_of(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.limit, &other.limit) && self.subject == other.subject
+        self.limit.state_digest() == other.limit.state_digest() && self.subject == other.subject
     }
 }
 
@@ -363,6 +370,50 @@ pub fn new_charge_id() -> ChargeId {
 mod tests {
     use super::*;
     use std::collections::HashSet;
+
+    use tollgate_core::StatusSet;
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::policy::ResponseTerms;
+
+    /// Returns a receipt of two charges on one limit: of one unit for statuses from 200 to 299, and
+    /// of two units for statuses from 400 to 499, in the window after.
+    fn receipt_of_two_windows() -> Receipt {
+        let window = FixedWindow::new(9, Millis::new(1_000), Anchor::Calendar).unwrap();
+        let limit = Arc::new(Limit::new("limit", Algorithm::FixedWindow(window)).unwrap());
+        let of = |units, statuses, window| {
+            let cost = Cost::new(units).unwrap();
+            let mut charge = PlannedCharge::new(Arc::clone(&limit), Subject::default(), cost);
+            let terms = ResponseTerms { counted: Some(Arc::new(statuses)), refund: None };
+            charge.conditions.push(ConditionalCost { cost, terms });
+            let charges = [(charge, ChargePosition(window))];
+            Some(Receipt::new(ChargeId(7), Purpose::Charge, charges.into_iter()))
+        };
+        let good = of(1, StatusSet::default().with(200, 299), 1_000);
+        let bad = of(2, StatusSet::default().with(400, 499), 2_000);
+        Receipt::joined(good, bad).unwrap()
+    }
+
+    /// The bug: if a status refunded only the charge in the second window, the refund had the id of
+    /// the first. A refund of the whole receipt then refunded the second charge again, and not the
+    /// first.
+    #[test]
+    fn a_refund_of_a_part_had_the_id_of_another_part() {
+        let ids = |receipt: &Receipt| {
+            let refund = |charge: &Charge<'_>| match charge.operation {
+                Operation::Refund { cost, id, .. } => (cost.get(), id),
+                other => panic!("{other:?}"),
+            };
+            receipt.refunds().iter().map(refund).collect::<Vec<_>>()
+        };
+        let [first, second] = ids(&receipt_of_two_windows())[..] else { panic!() };
+        assert_eq!((first.0, second.0), (1, 2));
+        assert_ne!(first.1, second.1);
+        for (status, refund) in [(200, second), (400, first)] {
+            let settlement = Settlement::Status { status, is_free: false };
+            let part = receipt_of_two_windows().refundable(settlement);
+            assert_eq!(ids(&part), [refund], "{status}");
+        }
+    }
 
     #[test]
     fn ids_differ_between_charges_and_threads() {

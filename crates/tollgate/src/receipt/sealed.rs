@@ -100,16 +100,17 @@ impl Receipt {
 fn read(version: u8, mut rest: &[u8], policy: &Policy) -> Option<UnsealedReceipt> {
     let id = ChargeId(u128::from_be_bytes(take(&mut rest)?));
     let expires_at = Timestamp::from_millis(u64::from_be_bytes(take(&mut rest)?));
-    let mut entries = Vec::new();
-    while !rest.is_empty() {
-        entries.extend(Entry::read(&mut rest, policy)?);
-    }
     let purpose = match version {
         RESERVED => Purpose::Reservation(expires_at),
         _ => Purpose::Charge,
     };
-    let deduplication = Deduplication::ById;
-    let receipt = Receipt { id, entries, deduplication, purpose, charged_at: None };
+    let (entries, deduplication) = (Vec::new(), Deduplication::ById);
+    let mut receipt = Receipt { id, entries, deduplication, purpose, charged_at: None };
+    while !rest.is_empty() {
+        if let Some(entry) = Entry::read(&mut rest, policy)? {
+            receipt.push(entry);
+        }
+    }
     Some(UnsealedReceipt { receipt, expires_at })
 }
 
@@ -201,7 +202,7 @@ impl Entry {
             let own = || Some(Arc::new(limit.of_tenant_value(value?)?));
             let limit = quotas.cloned().or_else(own).unwrap_or_else(|| Arc::clone(limit));
             let estimates = Vec::new();
-            Self { limit, subject, cost, position, estimates, conditions }
+            Self { limit, subject, cost, position, earlier: 0, estimates, conditions }
         }))
     }
 }
