@@ -56,8 +56,9 @@ pub(super) struct LeaseEntry {
     position: ChargePosition,
     span: LeaseSpan,
     unused: u64,
-    /// The previous position, and the number of units that are unused at that position. The store
-    /// counts these units at the previous position until they are refunded.
+    /// The position of the last closed lease, and the number of units that are unused there. The
+    /// store counts these units at that position until they are refunded. No units are added to the
+    /// lease before that, so a lease that is closed later has none.
     former: (ChargePosition, u64),
     /// The usage in the store's last answer, including all unused units.
     used: u64,
@@ -159,6 +160,7 @@ impl LeaseEntry {
     /// - The units are all units that this node admitted at the position.
     /// - The lease would exceed its maximum.
     /// - Other units have used up the limit.
+    /// - Unused units of a closed lease are not refunded yet.
     fn restore_units(
         &mut self,
         cost: Cost,
@@ -170,12 +172,18 @@ impl LeaseEntry {
         let is_here = position == self.position && units > 0 && units < self.own;
         let at_most = config.max_unused_units(&self.account.limit);
         let counted_elsewhere = self.used.saturating_sub(unused);
-        if !is_here || unused > at_most || counted_elsewhere >= self.account.limit.capacity() {
+        let is_full = unused > at_most || counted_elsewhere >= self.account.limit.capacity();
+        if !is_here || is_full || self.has_former_units() {
             return None;
         }
         self.unused = unused;
         self.own -= units;
         Some(Reading { refunded: units, ..self.reading() })
+    }
+
+    /// Returns whether unused units of a closed lease are not refunded yet.
+    const fn has_former_units(&self) -> bool {
+        self.former.1 > 0
     }
 
     /// Returns the reading of a charge that fits, with the current status of the limit.
@@ -213,7 +221,7 @@ impl LeaseEntry {
         now: Timestamp,
         config: &LeaseConfig,
     ) -> Option<u64> {
-        if !self.span.includes(now) || self.own == 0 || self.former.1 > 0 {
+        if !self.span.includes(now) || self.own == 0 || self.has_former_units() {
             return None;
         }
         let at_most = config.max_unused_units(&self.account.limit);
@@ -250,8 +258,8 @@ impl LeaseEntry {
     }
 
     /// Processes the store's answer to the charge of `units` for the next lease. Returns the
-    /// outcome of the attempt, and whether the store charged the units at another position, where
-    /// they must be refunded.
+    /// outcome of the attempt, and whether the store charged units that must be refunded, because
+    /// the position is another one or unused units of a closed lease are not refunded yet.
     pub(super) fn finish(
         &mut self,
         units: u64,
@@ -264,6 +272,7 @@ impl LeaseEntry {
         if !is_here || reading.reserved > 0 {
             self.close();
         }
+        let is_here = is_here && !self.has_former_units();
         if is_here && is_charged {
             self.unused = self.unused.saturating_add(units);
         }
@@ -322,7 +331,8 @@ impl LeaseEntry {
     /// count for the rest of the window and are refunded.
     fn close(&mut self) {
         if self.unused > 0 {
-            self.former = (self.position, self.unused);
+            let before = if self.former.0 == self.position { self.former.1 } else { 0 };
+            self.former = (self.position, before.saturating_add(self.unused));
         }
         (self.unused, self.own) = (0, 0);
         self.acquired_at = None;
@@ -374,7 +384,7 @@ impl LeaseEntry {
     /// Returns whether the entry was not charged for [`IDLE_SWEEPS`] sweeps and has no units to
     /// refund.
     pub(super) fn is_abandoned(&self) -> bool {
-        let is_empty = self.unused == 0 && self.former.1 == 0;
+        let is_empty = self.unused == 0 && !self.has_former_units();
         self.quiet >= IDLE_SWEEPS && is_empty && self.turn.is_none()
     }
 
@@ -393,3 +403,6 @@ fn refunded(units: u64, position: ChargePosition) -> Operation {
     let (cost, id) = (Cost::up_to(units), new_charge_id());
     Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded }
 }
+
+#[cfg(test)]
+mod tests;
