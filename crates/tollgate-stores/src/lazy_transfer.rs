@@ -102,9 +102,9 @@ impl LazyTransfer {
     /// transferred once more before their next decision.
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
-        charges
-            .iter()
-            .for_each(|charge| self.entries.forget_if(self.entries.key(charge), |_| true));
+        for charge in charges {
+            self.entries.update(self.entries.key(charge), Timestamp::EPOCH, |_| None);
+        }
     }
 
     /// Applies `charges` at `to`. Before, the usage of the subjects of `transferring` is
@@ -259,14 +259,22 @@ impl LazyTransfer {
             return Arrival::Failed;
         };
         self.transferred.fetch_add(count as u64, Ordering::Relaxed);
-        // If a new transfer was requested while the cells were read, the cells may be older than
-        // the request.
-        if arrival == Arrival::Complete && open.turn == self.turn.load(Ordering::Acquire) {
-            for (key, epoch) in &open.keys {
-                self.entries.put(*key, TransferEpoch { epoch: *epoch, at: now }, now);
-            }
+        if arrival == Arrival::Complete {
+            self.record(now, open);
         }
         arrival
+    }
+
+    /// Records the transfers of `open`. If a new transfer was requested since `open` was created,
+    /// the transferred cells may be older than the request, and nothing is recorded.
+    fn record(&self, now: Timestamp, open: &OpenTransfer<'_>) {
+        for (key, epoch) in &open.keys {
+            self.entries.update(*key, now, |known| {
+                // The record is locked, so `forget` either changed the turn or removes the record.
+                let is_current = open.turn == self.turn.load(Ordering::Acquire);
+                if is_current { Some(TransferEpoch { epoch: *epoch, at: now }) } else { known }
+            });
+        }
     }
 }
 
@@ -291,4 +299,47 @@ fn held<'c>(
 /// Returns whether `cell` has counted everything that `other` has counted.
 fn contains(cell: Option<&Cell>, other: &Cell, limit: &Limit, now: Timestamp) -> bool {
     join(cell.cloned(), other.clone(), limit, now).as_ref() == cell
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::{Algorithm, Cost, Millis, Operation, Subject};
+
+    use super::*;
+
+    /// The bug: a transfer that was recorded while it was forgotten stayed recorded, so the subject
+    /// was not transferred again.
+    #[test]
+    fn a_transfer_was_recorded_after_it_was_forgotten() {
+        const ROUNDS: u64 = 5_000;
+        let window = FixedWindow::new(5, Millis::new(1_000), Anchor::Calendar).unwrap();
+        let limit = Limit::new("limit", Algorithm::FixedWindow(window)).unwrap();
+        let subject = Subject::default();
+        let operation = Operation::Peek { cost: Cost::PEEK };
+        let charges = [Charge { limit: &limit, subject: &subject, operation }];
+        let (transfer, start) = (LazyTransfer::new(1), Barrier::new(2));
+        let is_open = || !transfer.open(|_| 1, &charges).keys.is_empty();
+        let mut recorded = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    start.wait();
+                    transfer.forget(&charges);
+                    start.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                let open = transfer.open(|_| 1, &charges);
+                start.wait();
+                transfer.record(Timestamp::EPOCH, &open);
+                start.wait();
+                recorded += u64::from(!is_open());
+            }
+        });
+        assert_eq!(recorded, 0);
+    }
 }
