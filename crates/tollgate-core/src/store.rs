@@ -5,7 +5,8 @@ use core::future::Future;
 
 pub use crate::store_error::StoreError;
 
-use crate::charge::Charge;
+use crate::charge::{Charge, Operation};
+use crate::cost::Cost;
 use crate::decide::Cell;
 use crate::key::Subject;
 use crate::limit::Limit;
@@ -98,6 +99,15 @@ pub struct CellKey<'a> {
     pub limit: &'a Limit,
     /// The subject to which the cell belongs.
     pub subject: &'a Subject,
+}
+
+impl<'a> CellKey<'a> {
+    /// Returns a peek of this limit and subject, which reads the status.
+    #[must_use]
+    pub const fn peek(&self) -> Charge<'a> {
+        let operation = Operation::Peek { cost: Cost::PEEK };
+        Charge { limit: self.limit, subject: self.subject, operation }
+    }
 }
 
 impl<S: Store> Store for &S {

@@ -11,8 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use tollgate_core::{
-    Cell, CellKey, CellTransfer, Charge, Cost, Limit, LimitMode, Operation, Readings, Store,
-    StoreError, Timestamp,
+    Cell, CellKey, CellTransfer, Charge, Limit, LimitMode, Readings, Store, StoreError, Timestamp,
 };
 
 pub use config::{
@@ -174,15 +173,9 @@ impl<S: Store + 'static> QuotaLease<S> {
         now: Timestamp,
         cell_keys: impl Iterator<Item = CellKey<'p>>,
     ) -> Result<(), StoreError> {
-        let peek = Operation::Peek { cost: Cost::PEEK };
-        let charge = |cell_key: CellKey<'p>| Charge {
-            limit: cell_key.limit,
-            subject: cell_key.subject,
-            operation: peek,
-        };
         let table = &self.shared.table;
         let unused: Vec<_> =
-            cell_keys.filter_map(|cell_key| table.all_unused(now, &charge(cell_key))).collect();
+            cell_keys.filter_map(|cell_key| table.all_unused(now, &cell_key.peek())).collect();
         self.shared.refund(now, &unused).await
     }
 }

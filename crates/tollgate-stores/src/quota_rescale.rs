@@ -138,11 +138,7 @@ impl<S: CellTransfer> CellTransfer for QuotaRescale<S> {
         cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         if cell_keys.iter().any(|cell_key| cell_key.limit.predecessor(now).is_some()) {
-            let operation = Operation::Peek { cost: Cost::PEEK };
-            let peeks: Vec<_> = cell_keys
-                .iter()
-                .map(|key| Charge { limit: key.limit, subject: key.subject, operation })
-                .collect();
+            let peeks: Vec<_> = cell_keys.iter().map(CellKey::peek).collect();
             Box::pin(self.adopt_usage(now, &peeks)).await;
         }
         self.store.cells(now, cell_keys).await

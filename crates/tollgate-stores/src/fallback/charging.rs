@@ -160,11 +160,7 @@ impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
         cell_keys: &[CellKey<'_>],
     ) -> Result<Vec<Option<Cell>>, StoreError> {
         if !self.local_charges.is_empty() {
-            let operation = Operation::Peek { cost: Cost::PEEK };
-            let peeks: Vec<_> = cell_keys
-                .iter()
-                .map(|key| Charge { limit: key.limit, subject: key.subject, operation })
-                .collect();
+            let peeks: Vec<_> = cell_keys.iter().map(CellKey::peek).collect();
             let own = self.local_charges.take_of(now, &peeks);
             Box::pin(self.charge_all(now, own, ATTEMPTS)).await?;
         }

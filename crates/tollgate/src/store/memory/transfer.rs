@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 use tollgate_core::decide::{expires_at, join};
 use tollgate_core::{
-    Cell, CellKey, CellTransfer, Charge, Cost, Operation, StoreError, StoredState, Timestamp,
-    assess,
+    Cell, CellKey, CellTransfer, Cost, StoreError, StoredState, Timestamp, assess,
 };
 
 use super::Memory;
@@ -46,8 +45,7 @@ impl CellTransfer for Memory {
 
 impl Memory {
     fn target_at<'a>(&self, cell_key: &CellKey<'a>) -> Target<'a> {
-        let operation = Operation::Peek { cost: Cost::PEEK };
-        self.target(&Charge { limit: cell_key.limit, subject: cell_key.subject, operation })
+        self.target(&cell_key.peek())
     }
 }
 
