@@ -13,6 +13,7 @@
 //!   languages.
 
 pub mod cells;
+mod dyn_store;
 pub mod figure;
 pub mod history;
 pub mod model;

@@ -15,6 +15,7 @@ use tollgate_core::Store;
 
 pub use transfer::check_transfer;
 
+use crate::dyn_store::{BoxFuture, DynStore};
 use crate::trace::{Trace, run_trace, seeds};
 
 /// The number of random traces that [`check`] runs.
@@ -33,11 +34,18 @@ const RESERVING: u64 = 1_000_000;
 /// # Panics
 /// Panics at the first wrong answer, with the name of the case, or with the seed of the trace.
 pub async fn check<S: Store>(store: &S, prefix: &str) {
-    check_charges(store, prefix).await;
-    reservations::check(store, prefix).await;
-    for seed in seeds(RESERVING, TRACES) {
-        passes(store, &Trace::reserving(seed), prefix).await;
-    }
+    let store = DynStore::new(store);
+    charges(store, prefix).await;
+    reserved(store, prefix).await;
+}
+
+fn reserved<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
+    Box::pin(async move {
+        reservations::check(&store, prefix).await;
+        for seed in seeds(RESERVING, TRACES) {
+            passes(store, &Trace::reserving(seed), prefix).await;
+        }
+    })
 }
 
 /// Runs the cases and traces of [`check`] without reservations, for a store that does not support
@@ -46,20 +54,26 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
 /// # Panics
 /// As [`check`] does.
 pub async fn check_charges<S: Store>(store: &S, prefix: &str) {
-    many::check(store, prefix).await;
-    algorithms::check(store, prefix).await;
-    refunds::check(store, prefix).await;
-    leases::check(store, prefix).await;
-    peeks::check(store, prefix).await;
-    resets::check(store, prefix).await;
-    clocks::check(store, prefix).await;
-    for seed in seeds(0, TRACES) {
-        passes(store, &Trace::random(seed), prefix).await;
-    }
+    charges(DynStore::new(store), prefix).await;
 }
 
-async fn passes<S: Store>(store: &S, trace: &Trace, prefix: &str) {
-    if let Err(difference) = run_trace(store, trace, prefix).await {
+fn charges<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
+    Box::pin(async move {
+        many::check(&store, prefix).await;
+        algorithms::check(&store, prefix).await;
+        refunds::check(&store, prefix).await;
+        leases::check(&store, prefix).await;
+        peeks::check(&store, prefix).await;
+        resets::check(&store, prefix).await;
+        clocks::check(&store, prefix).await;
+        for seed in seeds(0, TRACES) {
+            passes(store, &Trace::random(seed), prefix).await;
+        }
+    })
+}
+
+async fn passes(store: DynStore<'_>, trace: &Trace, prefix: &str) {
+    if let Err(difference) = run_trace(&store, trace, prefix).await {
         panic!("{difference}");
     }
 }

@@ -10,6 +10,7 @@ use tollgate_core::{
 
 use super::receipts::{Receipt, Receipts};
 use super::{Call, Difference, LimitCharge, Op, Trace};
+use crate::dyn_store::{BoxFuture, DynStore};
 use crate::model::Model;
 use crate::plain_hash::PlainHash;
 
@@ -53,7 +54,7 @@ pub async fn run_trace_by<S: Store>(
     let mut tries = 1;
     loop {
         let begun = elapsed();
-        let outcome = run_once(store, trace, &format!("{prefix}{tries}")).await;
+        let outcome = run_once(DynStore::new(store), trace, &format!("{prefix}{tries}")).await;
         let stalled = elapsed().saturating_sub(begun) >= kept_for;
         if outcome.is_ok() || !stalled || tries == TRIES {
             return outcome;
@@ -62,18 +63,24 @@ pub async fn run_trace_by<S: Store>(
     }
 }
 
-async fn run_once<S: Store>(store: &S, trace: &Trace, prefix: &str) -> Result<(), Box<Difference>> {
-    let mut run = Run {
-        trace,
-        subjects: [0, 1].map(|number| subject(prefix, trace.seed, number)),
-        model: Model::new(),
-        latest: Timestamp::EPOCH,
-        receipts: Receipts::default(),
-    };
-    for (index, op) in trace.ops.iter().enumerate() {
-        run.step(store, index, op).await?;
-    }
-    Ok(())
+fn run_once<'f>(
+    store: DynStore<'f>,
+    trace: &'f Trace,
+    prefix: &'f str,
+) -> BoxFuture<'f, Result<(), Box<Difference>>> {
+    Box::pin(async move {
+        let mut run = Run {
+            trace,
+            subjects: [0, 1].map(|number| subject(prefix, trace.seed, number)),
+            model: Model::new(),
+            latest: Timestamp::EPOCH,
+            receipts: Receipts::default(),
+        };
+        for (index, op) in trace.ops.iter().enumerate() {
+            run.step(store, index, op).await?;
+        }
+        Ok(())
+    })
 }
 
 fn subject(prefix: &str, seed: u64, number: u8) -> Subject {
@@ -95,9 +102,9 @@ struct Run<'t> {
 }
 
 impl Run<'_> {
-    async fn step<S: Store>(
+    async fn step(
         &mut self,
-        store: &S,
+        store: DynStore<'_>,
         index: usize,
         op: &Op,
     ) -> Result<(), Box<Difference>> {
