@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tollgate_conformance::{Figure, assert_held};
 
@@ -22,6 +23,10 @@ const RESTARTS: usize = 3;
 
 /// Responses that every client must receive before the next restart.
 const BETWEEN: u64 = 20;
+
+/// The pause of a client after a response. Without pauses, the clients would take the processor from
+/// the starting process and from other tests.
+const PAUSE: Duration = Duration::from_millis(4);
 
 /// The kinds of clients of each listener.
 const HTTP: [Work; 2] = [keep, ask_once];
@@ -148,7 +153,7 @@ impl Load {
             let until = answered.load(Ordering::Relaxed) + BETWEEN;
             while answered.load(Ordering::Relaxed) < until {
                 assert!(!client.is_finished(), "a request failed");
-                thread::yield_now();
+                thread::sleep(PAUSE);
             }
         }
     }
@@ -172,7 +177,7 @@ fn keep(address: &str, answered: &AtomicU64) -> u64 {
         match client.check() {
             Ok(answer) => {
                 assert_eq!(answer.status, 200);
-                answered.fetch_add(1, Ordering::Relaxed);
+                count(answered);
                 if answer.is_last {
                     break;
                 }
@@ -188,7 +193,7 @@ fn ask_once(address: &str, answered: &AtomicU64) -> u64 {
     let answer = Client::connect(address).and_then(|mut client| client.check());
     let Ok(answer) = answer else { return 1 };
     assert_eq!(answer.status, 200);
-    answered.fetch_add(1, Ordering::Relaxed);
+    count(answered);
     0
 }
 
@@ -197,12 +202,12 @@ fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
     let Ok(mut client) = GrpcClient::connect(address) else { return 1 };
     for called in 0..100 {
         match client.check() {
-            Ok(true) => answered.fetch_add(1, Ordering::Relaxed),
+            Ok(true) => count(answered),
             // Without a response, the connection was not accepted.
             Ok(false) => return u64::from(called == 0),
             Err(_) if called == 0 => return 1,
             Err(error) => panic!("call {called} of a connection: {error}"),
-        };
+        }
     }
     0
 }
@@ -210,13 +215,19 @@ fn keep_calling(address: &str, answered: &AtomicU64) -> u64 {
 fn call_once(address: &str, answered: &AtomicU64) -> u64 {
     let called = GrpcClient::connect(address).map(|mut client| client.check());
     let Ok(Ok(true)) = called else { return 1 };
-    answered.fetch_add(1, Ordering::Relaxed);
+    count(answered);
     0
 }
 
 fn throttle_once(address: &str, answered: &AtomicU64) -> u64 {
     let replies = Client::connect(address).and_then(|mut client| client.throttle());
     let Ok(()) = replies else { return 1 };
-    answered.fetch_add(1, Ordering::Relaxed);
+    count(answered);
     0
+}
+
+/// Counts a response, and pauses the client.
+fn count(answered: &AtomicU64) {
+    answered.fetch_add(1, Ordering::Relaxed);
+    thread::sleep(PAUSE);
 }
