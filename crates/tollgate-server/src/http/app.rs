@@ -20,7 +20,7 @@ pub(super) struct App<S> {
     pub(super) audit_log: AuditLog,
     /// A lock that is held while an import of tenants is read and stored, so only one import at a
     /// time is in memory.
-    pub(super) importing: Mutex<()>,
+    pub(super) importing: Arc<Mutex<()>>,
     /// The route `POST /json`, which serves the gRPC listener's service in JSON.
     pub(super) descriptors: Router,
 }
@@ -29,7 +29,7 @@ impl<S: Store + 'static> App<S> {
     pub(super) fn new(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Arc<Self> {
         let descriptors = json_route(Arc::clone(&limiter));
         let (idempotency, audit_log) = (IdempotencyCache::default(), AuditLog::default());
-        let importing = Mutex::default();
+        let importing = Arc::default();
         Arc::new(Self { limiter, options, idempotency, audit_log, importing, descriptors })
     }
 }

@@ -12,6 +12,7 @@ use super::app::App;
 use super::audit_log::Entry;
 use super::auth::bearer_token;
 use super::json;
+use super::problem::{Kind, Problem};
 use super::respond::Answer;
 
 /// The most bytes of a request id that are kept.
@@ -69,4 +70,14 @@ impl<S: Store> App<S> {
         let request_id = id.filter(|id| id.len() <= MAX_REQUEST_ID).map(Into::into);
         Actor { actor, request_id }
     }
+}
+
+/// Makes a change and its audit entry, in a task of their own. If the administrator disconnects,
+/// the task still completes both.
+pub(super) async fn in_own_task<F>(change: F) -> Answer
+where
+    F: Future<Output = Answer> + Send + 'static,
+{
+    let made = tokio::spawn(change).await;
+    made.unwrap_or_else(|error| Err(Problem::new(Kind::Internal, error.to_string())))
 }

@@ -23,6 +23,7 @@ use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 
 use super::app::App;
+use super::audit::in_own_task;
 use super::body::BodyLimits;
 use super::hosts::AdmittedHost;
 use super::idempotency::{Key, ResponseOrigin};
@@ -140,7 +141,7 @@ impl<S: Store + 'static> Routes<S> {
             BodyKind::Rows => {
                 let (query, actor) =
                     (head.uri.query().unwrap_or_default(), app.actor(&head.headers));
-                let imported = app.import_tenants(query, &head.headers, body, &actor);
+                let imported = app.import_tenants(query, &head.headers, body, actor);
                 return Ok(respond::with(Box::pin(imported).await));
             }
         };
@@ -174,27 +175,21 @@ impl<S: Store + 'static> Routes<S> {
             Route::LimitStatus => {
                 app.limit_status(query, auth::caller(&app.options, &head.headers)).await
             }
-            Route::Forget => app.forget(query, &app.actor(&head.headers)).await,
             Route::Status => app.status(),
             Route::History => app.history(),
             Route::Policy => app.policy(),
-            Route::Reload => app.reload(&app.actor(&head.headers)).await,
             Route::Rollout => app.set_rollout(&body, &app.actor(&head.headers)),
+            Route::Forget
+            | Route::Reload
+            | Route::SetOverride
+            | Route::RemoveOverride
+            | Route::SetTenant
+            | Route::RemoveTenant => self.change(route, head, body).await,
             Route::Top => app.top(query),
             Route::Subjects => Box::pin(app.subjects(query)).await,
             Route::Overrides => app.overrides(),
-            Route::SetOverride => app.set_override(&body, &app.actor(&head.headers)).await,
-            Route::RemoveOverride => app.remove_override(query, &app.actor(&head.headers)).await,
             Route::Tenants => app.tenants(query),
             Route::Tenant => app.tenant(head.uri.path()),
-            Route::SetTenant => {
-                let actor = app.actor(&head.headers);
-                Box::pin(app.set_tenant(head.uri.path(), &body, &actor)).await
-            }
-            Route::RemoveTenant => {
-                let actor = app.actor(&head.headers);
-                Box::pin(app.remove_tenant(head.uri.path(), &actor)).await
-            }
             Route::Audit => app.audit(),
             Route::SharedBlob => described(),
             Route::Authorize => {
@@ -212,6 +207,26 @@ impl<S: Store + 'static> Routes<S> {
             Route::Live => return Ok(health::live(app)),
             Route::Ready => return health::ready(app, self.shutdown.as_ref()),
         }))
+    }
+
+    /// Makes a change for an administrator, in a task of its own.
+    async fn change(&self, route: Route, head: &Parts, body: Bytes) -> Answer {
+        let (app, uri) = (Arc::clone(&self.app), head.uri.clone());
+        let actor = app.actor(&head.headers);
+        in_own_task(async move {
+            let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+            match route {
+                Route::Forget => app.forget(query, &actor).await,
+                Route::Reload => app.reload(&actor).await,
+                Route::SetOverride => app.set_override(&body, &actor).await,
+                Route::RemoveOverride => app.remove_override(query, &actor).await,
+                Route::SetTenant => app.set_tenant(path, &body, &actor).await,
+                Route::RemoveTenant => app.remove_tenant(path, &actor).await,
+                // This cannot happen: the caller passes only the routes above.
+                _ => Err(Problem::new(Kind::Internal, "the route changes nothing")),
+            }
+        })
+        .await
     }
 
     fn count_wrong_token(&self) {

@@ -4,6 +4,7 @@ mod import;
 mod rules;
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Bytes;
@@ -19,7 +20,7 @@ use tollgate::tenants::{
 use self::import::{RowFormat, RowReader};
 use self::rules::RowRules;
 use super::app::App;
-use super::audit::{Actor, AuditEvent};
+use super::audit::{Actor, AuditEvent, in_own_task};
 use super::body::next_piece;
 use super::json;
 use super::problem::{Kind, Problem};
@@ -47,7 +48,7 @@ const TENANTS_PAGE: usize = 100;
 /// exist.
 const SCANNED: usize = 100_000;
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     /// Returns one page of the tenants.
     pub(super) fn tenants(&self, query: &str) -> Answer {
         let store = self.tenant_store()?;
@@ -117,11 +118,11 @@ impl<S: Store> App<S> {
 
     /// Reads rows as they arrive, and stores all of them if all are valid.
     pub(super) async fn import_tenants<B: Body<Data = Bytes>>(
-        &self,
+        self: &Arc<Self>,
         query: &str,
         headers: &HeaderMap,
         body: B,
-        actor: &Actor,
+        actor: Actor,
     ) -> Answer {
         self.tenant_store()?;
         let format = RowFormat::of(headers).ok_or_else(|| {
@@ -134,7 +135,8 @@ impl<S: Store> App<S> {
             _ => return Err(invalid("the only parameter is `replace=true`")),
         };
         let busy = "another import is running on this node: try again later";
-        let _turn = self.importing.try_lock().map_err(|_| Problem::new(Kind::Busy, busy))?;
+        let turn = Arc::clone(&self.importing).try_lock_owned();
+        let turn = turn.map_err(|_| Problem::new(Kind::Busy, busy))?;
         let rules = RowRules::of(&self.limiter.policy());
         let reader = RowReader::new(format, rules, batch);
         let read = timeout(IMPORT_TIMEOUT, read_rows(headers, body, reader)).await;
@@ -143,6 +145,15 @@ impl<S: Store> App<S> {
             let detail = format!("the body did not arrive within {within} s");
             Err(Problem::new(Kind::SlowBody, detail))
         })?;
+        let app = Arc::clone(self);
+        in_own_task(async move {
+            let _turn = turn;
+            app.store_rows(batch, &actor).await
+        })
+        .await
+    }
+
+    async fn store_rows(&self, batch: TenantBatch, actor: &Actor) -> Answer {
         let (rows, replaces) = (batch.len() as u64, batch.replaces());
         let TenantsChanged { before, after } = self.apply_tenants(batch).await?;
         let (before, after) = (before as u64, after as u64);

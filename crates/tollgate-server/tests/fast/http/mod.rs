@@ -2,6 +2,7 @@
 
 mod access;
 mod audit;
+mod audit_of_disconnected;
 mod check;
 mod dashboard;
 mod direct;
