@@ -218,8 +218,9 @@ impl<S> DenyCache<S> {
         is_refused.then(|| readings.with_source(DecisionSource::DenyCache))
     }
 
-    /// Caches the readings of a call that the store refused.
-    fn remember(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings) {
+    /// Caches the readings of a call that the store refused. `resets` is the number of resets before
+    /// the call. If the number has changed, nothing is cached.
+    fn remember(&self, now: Timestamp, charges: &[Charge<'_>], readings: &Readings, resets: u64) {
         let is_such = readings.source() == DecisionSource::Store
             && !readings.all_admitted()
             && charges.iter().all(|charge| counted_cost(charge).is_some());
@@ -234,8 +235,13 @@ impl<S> DenyCache<S> {
                 let capacity = charge.limit.capacity();
                 let same_up_to = if is_used_up(charge.limit, reading) { capacity } else { 0 };
                 let (heard_at, reading) = (now, *reading);
-                let known = CachedRefusal { cost, capacity, same_up_to, heard_at, until, reading };
-                self.entries.put(self.entries.key(charge), known, now);
+                let refusal =
+                    CachedRefusal { cost, capacity, same_up_to, heard_at, until, reading };
+                self.entries.update(self.entries.key(charge), now, |known| {
+                    // The entry is locked, so a reset either changed the number or removes the entry.
+                    let is_current = resets == self.resets.load(Ordering::Acquire);
+                    if is_current { Some(refusal) } else { known }
+                });
             }
         }
     }
@@ -267,12 +273,13 @@ impl<S> DenyCache<S> {
             self.resets.fetch_add(1, Ordering::AcqRel);
         }
         for charge in charges {
-            let is_freed = matches!(
-                charge.operation,
-                Operation::Refund { .. } | Operation::Settle { .. } | Operation::Reset
-            );
-            self.entries
-                .forget_if(self.entries.key(charge), |known| is_freed || now >= known.until);
+            let is_freed =
+                matches!(charge.operation, Operation::Refund { .. } | Operation::Settle { .. });
+            let key = self.entries.key(charge);
+            match charge.operation {
+                Operation::Reset => self.entries.update(key, now, |_| None),
+                _ => self.entries.forget_if(key, |known| is_freed || now >= known.until),
+            }
         }
     }
 
@@ -294,10 +301,8 @@ impl<S: Store> Store for DenyCache<S> {
         let resets = self.resets.load(Ordering::Acquire);
         let answer = self.store.apply(now, charges).await;
         self.invalidate(now, charges);
-        if let Ok(readings) = &answer
-            && resets == self.resets.load(Ordering::Acquire)
-        {
-            self.remember(now, charges, readings);
+        if let Ok(readings) = &answer {
+            self.remember(now, charges, readings, resets);
         }
         answer
     }
@@ -332,4 +337,63 @@ fn counted_cost(charge: &Charge<'_>) -> Option<Cost> {
 fn is_used_up(limit: &Limit, reading: &Reading) -> bool {
     let is_fixed = matches!(limit.algorithm(), Algorithm::FixedWindow(_));
     is_fixed && reading.used >= limit.capacity() && reading.reserved == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use tollgate_core::algo::{Anchor, FixedWindow};
+    use tollgate_core::{ChargeId, Subject};
+
+    use super::*;
+
+    struct NoStore;
+
+    impl Store for NoStore {
+        async fn apply(&self, _: Timestamp, _: &[Charge<'_>]) -> Result<Readings, StoreError> {
+            Err(StoreError::Unavailable)
+        }
+    }
+
+    /// The bug: a refusal that was cached while a reset ended it stayed in the cache.
+    #[test]
+    fn a_refusal_was_cached_after_its_reset() {
+        const ROUNDS: u64 = 5_000;
+        let window = FixedWindow::new(1, Millis::new(60_000), Anchor::Calendar).unwrap();
+        let limit = Limit::new("limit", Algorithm::FixedWindow(window)).unwrap();
+        let (subject, now) = (Subject::default(), Timestamp::from_millis(1_700_000_000_000));
+        let of = |operation| [Charge { limit: &limit, subject: &subject, operation }];
+        let charges = of(Operation::Charge { cost: Cost::ONE, id: ChargeId(1) });
+        let resets_at = now.after(Millis::new(30_000));
+        let reading = Reading {
+            admission: Admission::At(resets_at),
+            used: 1,
+            full_reset_at: resets_at,
+            ..Reading::default()
+        };
+        let readings: Readings = [reading].into_iter().collect();
+        let cache = DenyCache::new(NoStore).with_ttl(DenyCacheTtl::UntilReset);
+        cache.remember(now, &charges, &readings, 0);
+        assert!(cache.cached_refusal(now, &charges).is_some());
+        let (start, mut cached) = (Barrier::new(2), 0);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    start.wait();
+                    cache.invalidate(now, &of(Operation::Reset));
+                    start.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                let resets = cache.resets.load(Ordering::Acquire);
+                start.wait();
+                cache.remember(now, &charges, &readings, resets);
+                start.wait();
+                cached += u64::from(cache.cached_refusal(now, &charges).is_some());
+            }
+        });
+        assert_eq!(cached, 0);
+    }
 }
