@@ -331,7 +331,11 @@ impl ChargeStep {
         }
         // State from too far in the future is treated as missing.
         let state = state.filter(|_| before.found != StoredState::Discarded);
-        let state = step.charge(state, cost, id, at);
+        let state = if admitted {
+            step.charge(state, cost, id, at)
+        } else {
+            step.charge_refused(state, cost, id, at)
+        };
         let after = step.read_after(&before, &state, cost, at);
         // A refused charge that fitted on this limit was refused by another limit.
         let fits = admitted || before.admission == Admission::Now;

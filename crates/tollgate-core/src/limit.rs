@@ -6,6 +6,7 @@ mod lifetime;
 mod mode;
 mod predecessor;
 mod quota_value;
+mod size;
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;
@@ -18,7 +19,6 @@ pub use crate::cost::Cost;
 pub use crate::limit_error::{LimitError, MAX_NAME};
 
 use crate::algo::{Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket};
-use crate::algo::{concurrency, sliding_log, sliding_window};
 use crate::limit_error::check_name;
 use crate::percent::Percent;
 use crate::refusal::RefusalSettings;
@@ -41,22 +41,6 @@ pub enum Algorithm {
     TokenBucket(TokenBucket),
     /// A concurrency limit: counts requests in flight.
     Concurrency(Concurrency),
-}
-
-impl Algorithm {
-    /// Returns the largest size in bytes of one subject's list of blocks, entries or permits.
-    /// Returns 0 for an algorithm whose state contains no list.
-    #[must_use]
-    pub const fn largest_state(&self) -> u64 {
-        match self {
-            Self::FixedWindow(_) | Self::TwoBucket(_) | Self::TokenBucket(_) => 0,
-            Self::SlidingWindow(limit) => {
-                limit.blocks() * size_of::<sliding_window::Block>() as u64
-            }
-            Self::SlidingLog(limit) => limit.quota() * size_of::<sliding_log::Entry>() as u64,
-            Self::Concurrency(limit) => limit.quota() * size_of::<concurrency::Permit>() as u64,
-        }
-    }
 }
 
 /// Whether response headers report a limit to clients.

@@ -22,8 +22,13 @@ pub(super) trait Account: Debug + Send {
     /// Returns whether the state is from a time too far after `now`, and therefore counts as empty.
     fn is_impossible(&self, now: u64) -> bool;
 
-    /// Counts a charge of `units` with the id `id`, even if the charge does not fit.
+    /// Counts an admitted charge of `units` with the id `id`, even if the charge does not fit.
     fn record(&mut self, now: u64, units: u64, id: ChargeId);
+
+    /// Counts a refused charge of a limit that counts refusals.
+    fn record_refused(&mut self, now: u64, units: u64, id: ChargeId) {
+        self.record(now, units, id);
+    }
 
     /// Refunds up to `units` units of the charge `id` that have not expired. Returns the number of
     /// refunded units.

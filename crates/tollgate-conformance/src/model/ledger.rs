@@ -79,7 +79,7 @@ impl Ledger {
     /// Counts a charge of an admitted call. All limits of the call must have admitted the call.
     pub fn admit(&mut self, now: Timestamp, cost: Cost, id: ChargeId) -> Reading {
         let before = self.status(now, cost);
-        self.count(now, cost, id);
+        self.count(now, cost, id, Outcome::Admitted);
         Reading { admission: Admission::Now, found: before.found, ..self.status(now, cost) }
     }
 
@@ -93,7 +93,7 @@ impl Ledger {
         until: Timestamp,
     ) -> Reading {
         let before = self.standing_of_reservation(now, cost);
-        self.count(now, cost, id);
+        self.count(now, cost, id, Outcome::Admitted);
         if cost != Cost::PEEK {
             let terms = self.limit.reservation_terms();
             let until = until.as_millis().min(now.as_millis() + terms.max.get());
@@ -130,7 +130,7 @@ impl Ledger {
         if self.limit.refusals() == Refusals::Free {
             return before;
         }
-        self.count(now, cost, id);
+        self.count(now, cost, id, Outcome::Refused);
         let after = self.status_for(now, cost, purpose);
         let admission =
             if before.admission == Admission::Now { Admission::Now } else { after.admission };
@@ -195,7 +195,7 @@ impl Ledger {
         } else {
             let most = self.limit.capacity() + self.limit.reservation_terms().overdraft;
             added = (cost.get() - hold.units).min(most.saturating_sub(before.used));
-            current.count(now, Cost::up_to(added), id);
+            current.count(now, Cost::up_to(added), id, Outcome::Admitted);
         }
         *self = current;
         let after = self.status(now, Cost::PEEK);
@@ -208,7 +208,7 @@ impl Ledger {
         Timestamp::from_millis(self.account.expires_at().max(self.holds.last_end()))
     }
 
-    fn count(&mut self, now: Timestamp, cost: Cost, id: ChargeId) {
+    fn count(&mut self, now: Timestamp, cost: Cost, id: ChargeId, outcome: Outcome) {
         if cost == Cost::PEEK {
             return;
         }
@@ -218,7 +218,10 @@ impl Ledger {
         if self.account.is_impossible(now.as_millis()) {
             self.holds = Holds::default();
         }
-        self.account.record(now.as_millis(), cost.get(), id);
+        match outcome {
+            Outcome::Admitted => self.account.record(now.as_millis(), cost.get(), id),
+            Outcome::Refused => self.account.record_refused(now.as_millis(), cost.get(), id),
+        }
     }
 
     /// Returns a copy of the ledger in which every reservation that expired by `at` was released or
@@ -275,6 +278,13 @@ impl Ledger {
 enum Purpose {
     Charge,
     Hold,
+}
+
+/// Whether a counted charge was admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Outcome {
+    Admitted,
+    Refused,
 }
 
 /// Returns the first time after `now` at which `holds` is true. `holds` must stay true from this

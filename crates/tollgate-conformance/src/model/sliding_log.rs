@@ -1,5 +1,7 @@
 //! The reference model of a sliding log: all charges, each with its millisecond.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
@@ -11,11 +13,14 @@ pub(super) struct SlidingLog {
     skew: u64,
     /// The charges, by their millisecond.
     charges: Vec<Charged>,
+    /// The units of each millisecond that refused charges replaced.
+    replaced: BTreeMap<u64, u64>,
 }
 
 impl SlidingLog {
     pub(super) fn new(of: &algo::SlidingLog, skew: u64) -> Self {
-        Self { quota: of.quota(), window: of.window().get(), skew, charges: Vec::new() }
+        let (quota, window) = (of.quota(), of.window().get());
+        Self { quota, window, skew, charges: Vec::new(), replaced: BTreeMap::new() }
     }
 
     fn newest(&self) -> Option<u64> {
@@ -32,15 +37,26 @@ impl SlidingLog {
         }
     }
 
-    /// Deletes charges that no longer affect decisions, because later charges alone fill the quota.
-    /// Without the deletion, the log of a limit that counts refusals would grow without bound.
-    fn forget_outweighed(&mut self) {
-        let charges = self.charges.clone();
-        let after = |position: u64| {
-            let later = charges.iter().filter(|charge| charge.position > position);
-            later.map(|charge| charge.units).sum::<u64>()
-        };
-        self.charges.retain(|charge| after(charge.position) < self.quota);
+    /// Returns the units of the millisecond `position` that count.
+    fn units_at(&self, position: u64) -> u64 {
+        let replaced = self.replaced.get(&position).copied().unwrap_or(0);
+        units_in(&self.charges, position) - replaced
+    }
+
+    /// Returns the milliseconds with charges, the earliest first.
+    fn positions(&self) -> BTreeSet<u64> {
+        self.charges.iter().map(|charge| charge.position).collect()
+    }
+
+    /// Removes up to `units` units, newer ones first, but none of the newest `kept` units.
+    fn replace(&mut self, mut kept: u64, mut units: u64) {
+        for position in self.positions().into_iter().rev() {
+            let counted = self.units_at(position);
+            let removed = counted.saturating_sub(kept).min(units);
+            kept = kept.saturating_sub(counted);
+            units -= removed;
+            *self.replaced.entry(position).or_default() += removed;
+        }
     }
 }
 
@@ -53,9 +69,9 @@ impl Account for SlidingLog {
         if self.is_impossible(seen) {
             return 0;
         }
-        let moment = self.moment(seen, at);
-        let counted = self.charges.iter().filter(|charge| moment - charge.position < self.window);
-        counted.map(|charge| charge.units).sum::<u64>().min(MAX_EXACT)
+        let (moment, positions) = (self.moment(seen, at), self.positions());
+        let counted = positions.into_iter().filter(|position| moment - position < self.window);
+        counted.map(|position| self.units_at(position)).sum::<u64>().min(MAX_EXACT)
     }
 
     fn full_reset_at(&self, now: u64) -> u64 {
@@ -74,23 +90,36 @@ impl Account for SlidingLog {
         let position = self.moment(now, now);
         if self.is_impossible(now) {
             self.charges.clear();
+            self.replaced.clear();
         }
-        let units = units.min(MAX_EXACT - units_in(&self.charges, position));
+        let units = units.min(MAX_EXACT - self.units_at(position));
         self.charges.push(Charged { position, id, units });
-        self.forget_outweighed();
+    }
+
+    /// Records a refused charge. The charge fills the log at most to the quota. After that, each
+    /// unit replaces the oldest of the newest units that fill the quota. Otherwise, the log of a
+    /// limit that counts refusals would grow without bound.
+    fn record_refused(&mut self, now: u64, units: u64, id: ChargeId) {
+        let units = units.min(self.quota);
+        if !self.is_impossible(now) {
+            self.replace(self.quota - units, units);
+        }
+        self.record(now, units, id);
     }
 
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {
-        let moment = self.moment(now, now);
-        let window = self.window;
-        let found = self.charges.iter_mut().find(|charge| charge.id == id);
-        found
-            .filter(|charge| moment - charge.position < window)
-            .map_or(0, |charge| charge.refund_units(units))
+        let (moment, window) = (self.moment(now, now), self.window);
+        let found = self.charges.iter().position(|charge| charge.id == id);
+        let Some(index) = found.filter(|index| moment - self.charges[*index].position < window)
+        else {
+            return 0;
+        };
+        let counted = self.units_at(self.charges[index].position);
+        self.charges[index].refund_units(units.min(counted))
     }
 
     fn expires_at(&self) -> u64 {
-        let unrefunded = self.charges.iter().filter(|charge| charge.units > 0);
-        unrefunded.map(|charge| charge.position + self.window).max().unwrap_or(0)
+        let counted = self.positions().into_iter().filter(|position| self.units_at(*position) > 0);
+        counted.map(|position| position + self.window).max().unwrap_or(0)
     }
 }

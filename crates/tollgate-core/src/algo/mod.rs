@@ -54,8 +54,8 @@ pub(crate) trait CellStep {
     /// change `state` and allocates no memory.
     fn read(&self, state: Option<&Self::State>, cost: Cost, at: StepTime) -> Reading;
 
-    /// Returns the next state, in which `cost` is counted. The method is called for a charge that
-    /// fits, and for a refused charge if the limit counts refusals.
+    /// Returns the next state, in which the admitted units `cost` are counted. All of them count,
+    /// even if they exceed the quota: a settlement may use an overdraft.
     fn charge(
         &self,
         state: Option<Self::State>,
@@ -63,6 +63,21 @@ pub(crate) trait CellStep {
         id: ChargeId,
         at: StepTime,
     ) -> Self::State;
+
+    /// Returns the next state after a refused charge of `cost`, for a limit that counts refusals.
+    ///
+    /// Charges with different quotas can share the state, so no refused charge may lower the usage
+    /// that another quota has counted.
+    #[inline(always)]
+    fn charge_refused(
+        &self,
+        state: Option<Self::State>,
+        cost: Cost,
+        id: ChargeId,
+        at: StepTime,
+    ) -> Self::State {
+        self.charge(state, cost, id, at)
+    }
 
     /// Returns the reading after [`charge`](CellStep::charge) counted `cost`. `before` is the
     /// reading from before the charge, and `state` is the state after the charge. The returned

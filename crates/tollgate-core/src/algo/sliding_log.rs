@@ -89,6 +89,57 @@ impl SlidingLog {
         let found = if left < entries.len() { StoredState::Present } else { StoredState::Missing };
         (&entries[left..], now, found)
     }
+
+    /// Returns the same entries and the same time as [`current`](Self::current). The entries use the
+    /// memory of `state`.
+    fn unexpired(&self, state: Option<State>, at: StepTime) -> (Vec<Entry>, Timestamp) {
+        let (entries, now, _) = self.current(state.as_ref(), at);
+        let counted = entries.len();
+        let mut entries = state.map(|state| state.entries).unwrap_or_default();
+        entries.drain(..entries.len() - counted);
+        (entries, now)
+    }
+}
+
+/// Adds a charge of `cost` at `now`, which is not before the newest entry.
+///
+/// If the log then has more than [`MAX_QUOTA`] entries, the two oldest become one entry, at the
+/// later of their times. This bounds the state of a limit with a large overdraft. The newer entries
+/// alone fill every quota, so no charge is decided otherwise, and no unit expires too early.
+fn add(entries: &mut Vec<Entry>, now: Timestamp, cost: Cost) {
+    match entries.last_mut() {
+        Some(entry) if entry.at == now => {
+            entry.used = entry.used.saturating_add(cost.get()).min(MAX_EXACT);
+        }
+        _ if cost != Cost::PEEK => {
+            entries.pop_if(|entry| entry.used == 0);
+            entries.push(Entry { at: now, used: cost.get() });
+        }
+        _ => {}
+    }
+    if entries.len() as u64 > MAX_QUOTA {
+        let oldest = entries.remove(0);
+        entries[0].used = entries[0].used.saturating_add(oldest.used).min(MAX_EXACT);
+    }
+}
+
+/// Removes up to `units` units, newer ones first, but none of the newest `kept` units.
+fn remove_units(entries: &mut Vec<Entry>, mut kept: u64, mut units: u64) {
+    let mut emptied = 0..0;
+    for (index, entry) in entries.iter_mut().enumerate().rev() {
+        let removed = entry.used.saturating_sub(kept).min(units);
+        kept = kept.saturating_sub(entry.used);
+        units -= removed;
+        entry.used -= removed;
+        if removed > 0 && entry.used == 0 {
+            emptied = index..emptied.end.max(index + 1);
+        }
+        if units == 0 {
+            break;
+        }
+    }
+    // The emptied entries follow each other, and are usually the oldest.
+    entries.drain(emptied);
 }
 
 impl CellStep for SlidingLog {
@@ -115,34 +166,30 @@ impl CellStep for SlidingLog {
         }
     }
 
-    /// Adds the charge to the log, and removes the oldest entries that no decision needs. Counted
-    /// refusals could otherwise grow the log without bound. An entry is not needed as soon as the
-    /// newer entries alone fill the quota.
     fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
-        let (entries, now, _) = self.current(state.as_ref(), at);
-        let counted = entries.len();
-        let mut entries = state.map(|state| state.entries).unwrap_or_default();
-        entries.drain(..entries.len() - counted);
-        match entries.last_mut() {
-            Some(entry) if entry.at == now => {
-                entry.used = entry.used.saturating_add(cost.get()).min(MAX_EXACT);
-            }
-            _ if cost != Cost::PEEK => {
-                entries.pop_if(|entry| entry.used == 0);
-                entries.push(Entry { at: now, used: cost.get() });
-            }
-            _ => {}
-        }
-        let mut used = entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.used));
-        let superfluous = entries
-            .iter()
-            .take_while(|entry| {
-                let needed = used.saturating_sub(entry.used) < self.quota;
-                used = used.saturating_sub(entry.used);
-                !needed
-            })
-            .count();
-        entries.drain(..superfluous);
+        let (mut entries, now) = self.unexpired(state, at);
+        add(&mut entries, now, cost);
+        State { entries }
+    }
+
+    /// Fills the log at most to the quota. Once the quota is full, each further unit replaces the
+    /// oldest of the newest units that fill the quota, because no decision by this quota depends on
+    /// that unit any more. The log of a client that keeps retrying therefore does not grow.
+    ///
+    /// A removed unit is older than the unit that replaces it. At any time, the log therefore
+    /// contains at least as many units as were admitted and not refunded, whatever their quotas
+    /// were.
+    fn charge_refused(
+        &self,
+        state: Option<State>,
+        cost: Cost,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> State {
+        let (mut entries, now) = self.unexpired(state, at);
+        let cost = Cost::up_to(cost.get().min(self.quota));
+        remove_units(&mut entries, self.quota - cost.get(), cost.get());
+        add(&mut entries, now, cost);
         State { entries }
     }
 

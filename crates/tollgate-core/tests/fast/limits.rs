@@ -151,7 +151,7 @@ fn the_quota_per_window_is_that_of_the_policy() {
 
 #[test]
 fn only_lists_of_state_have_a_size() {
-    let size = |algorithm: Algorithm| algorithm.largest_state();
+    let size = |algorithm: Algorithm| limit(algorithm).largest_state();
     let seconds = Millis::from_secs(1);
     for [none, one, many] in [
         [fixed(1), sliding(1, MINUTE), sliding(1, seconds)],
@@ -161,6 +161,12 @@ fn only_lists_of_state_have_a_size() {
         // An element has at least a time or a number, and its units.
         assert!(size(none) == 0 && size(one) >= 16, "{one:?}");
         assert_eq!(size(many), 60 * size(one), "{many:?}");
+    }
+    // Each unit of an overdraft can be an entry of a log, up to the largest number of entries.
+    for (overdraft, entries) in [(0, 5), (3, 8), (9_995, 10_000), (1 << 50, 10_000)] {
+        let terms = ReservationTerms { overdraft, ..ReservationTerms::default() };
+        let overdrawn = limit(log(5)).with_reservation_terms(terms).unwrap();
+        assert_eq!(overdrawn.largest_state(), entries * size(log(1)), "{overdraft}");
     }
 }
 

@@ -6,7 +6,8 @@ use tollgate_core::algo::{
 };
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit, MAX_EXACT,
-    Millis, OnChange, Operation, Reading, StoredState, Timestamp, assess, decide,
+    Millis, OnChange, Operation, Reading, Refusals, ReservationTerms, StoredState, Timestamp,
+    assess, decide,
 };
 
 struct Counter {
@@ -37,6 +38,42 @@ impl Counter {
             Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded },
         )
     }
+}
+
+impl Counter {
+    fn counting_refusals(mut self) -> Self {
+        self.limit = self.limit.with_refusals(Refusals::Counted).unwrap();
+        self
+    }
+
+    fn reserving(mut self, overdraft: u64) -> Self {
+        let terms = ReservationTerms { overdraft, ..ReservationTerms::default() };
+        self.limit = self.limit.with_reservation_terms(terms).unwrap();
+        self
+    }
+
+    fn reserve(&mut self, at: u64, units: u64, id: u128) -> Reading {
+        let (cost, until) = (Cost::new(units).unwrap(), Timestamp::from_millis(at + 500));
+        self.apply(at, Operation::Reserve { cost, id: ChargeId(id), until })
+    }
+
+    fn settle(&mut self, at: u64, units: u64, id: u128) -> Reading {
+        let (cost, position) = (Cost::new(units).unwrap(), ChargePosition::default());
+        self.apply(at, Operation::Settle { id: ChargeId(id), position, cost })
+    }
+
+    /// Charges `units` by another quota of the same limit.
+    fn take_by(&mut self, quota: u64, at: u64, units: u64, id: u128) -> Reading {
+        let own = self.limit.clone();
+        self.limit = own.with_quota(quota, None).unwrap();
+        let reading = self.take(at, units, id);
+        self.limit = own;
+        reading
+    }
+}
+
+fn sliding_log(quota: u64, window: u64) -> Algorithm {
+    Algorithm::SlidingLog(SlidingLog::new(quota, Millis::new(window)).unwrap())
 }
 
 fn two_bucket(quota: u64, window: u64) -> Algorithm {
@@ -179,4 +216,32 @@ fn the_usage_under_a_former_definition_was_lost_before_it_expired() {
         assert_eq!(new.predecessor(before).map(Limit::algorithm), Some(old.algorithm()));
         assert_eq!(new.predecessor(end), None, "{old:?}");
     }
+}
+
+/// The bug: the log of a subject that had used its overdraft lost its oldest entries, and each
+/// further settlement could use the whole overdraft again.
+#[test]
+fn settlements_of_a_sliding_log_exceeded_the_overdraft() {
+    let mut counter = Counter::new(sliding_log(6, 10_000)).reserving(6);
+    assert_eq!(counter.reserve(1_000, 1, 1).admission, Admission::Now);
+    assert_eq!(counter.reserve(1_001, 1, 2).admission, Admission::Now);
+    for id in 3..7 {
+        assert_eq!(counter.take(1_002, 1, id).admission, Admission::Now);
+    }
+    let first = counter.settle(1_003, 7, 1);
+    assert_eq!((first.added, first.used), (6, 12));
+    let second = counter.settle(1_004, 7, 2);
+    assert_eq!((second.added, second.used), (0, 12));
+}
+
+/// The bug: a counted refusal by a small quota removed entries that a larger quota still counted.
+#[test]
+fn a_refusal_by_a_small_quota_freed_units_of_a_sliding_log() {
+    let mut counter = Counter::new(sliding_log(6, 10_000)).counting_refusals();
+    for id in 0..6 {
+        assert_eq!(counter.take(1_000 + id, 1, id.into()).admission, Admission::Now);
+    }
+    assert_ne!(counter.take_by(2, 1_010, 1, 10).admission, Admission::Now);
+    let reading = counter.take(1_011, 1, 11);
+    assert_eq!((reading.admission != Admission::Now, reading.used), (true, 6));
 }

@@ -1,6 +1,8 @@
 //! Reservations at their bounds, in encoded cells, and in cells that are merged.
 
-use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, fixed_window};
+use tollgate_core::algo::{
+    Anchor, Concurrency, FixedWindow, SlidingLog, fixed_window, sliding_log,
+};
 use tollgate_core::decide::{ReservedCell, assess_operation, join};
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
@@ -120,4 +122,31 @@ fn merged_reservations_release_the_fewest_units_at_the_latest_time() {
     let alone = |one: Reservation| Reservation { on_expiry: OnExpiry::Charge, ..one };
     let second = reservation(2, 4, at(700));
     assert_eq!(merged(one, second), [alone(one), alone(second)]);
+}
+
+/// The log of a limit with an overdraft has at most as many entries as the largest quota.
+#[test]
+fn the_oldest_entries_of_the_longest_log_become_one() {
+    let most = sliding_log::MAX_QUOTA;
+    let log = SlidingLog::new(most, Millis::from_secs(3_600)).unwrap();
+    let terms = ReservationTerms { overdraft: 10, ..ReservationTerms::default() };
+    let limit = Limit::new("log", Algorithm::SlidingLog(log)).unwrap();
+    let limit = limit.with_reservation_terms(terms).unwrap();
+    let entry = |index: u64| sliding_log::Entry { at: at(20_000 - index), used: 1 };
+    let state = sliding_log::State { entries: (0..most).map(entry).collect() };
+    let reservations = vec![Reservation {
+        position: ChargePosition(entry(0).at.as_millis()),
+        ..reservation(1, 1, at(0))
+    }];
+    let cell =
+        Cell::Reserved(Box::new(ReservedCell { cell: Cell::SlidingLog(state), reservations }));
+    let (position, cost) = (ChargePosition::default(), Cost::up_to(4));
+    let settlement = Operation::Settle { id: ChargeId(1), position, cost };
+    let (reading, next) = decide(Some(cell), &limit, settlement, at(10));
+    assert_eq!((reading.added, reading.used), (3, most + 3));
+    let Some(Cell::SlidingLog(next)) = next else { panic!("{next:?}") };
+    let ends = [next.entries[0], next.entries[1], next.entries[most as usize - 1]];
+    let newest = sliding_log::Entry { at: at(10), used: 3 };
+    assert_eq!(ends, [sliding_log::Entry { used: 2, ..entry(1) }, entry(2), newest]);
+    assert_eq!(next.entries.len() as u64, most);
 }

@@ -1,7 +1,8 @@
 //! Checks that the state of each subject fits the memory store.
 
-use tollgate_core::Algorithm;
+use tollgate_core::algo::sliding_log;
 use tollgate_core::policy::QuotasByValue;
+use tollgate_core::{Algorithm, Limit as CoreLimit};
 
 use super::limits::ResolvedLimit;
 use super::names::NameTable;
@@ -22,8 +23,8 @@ pub(super) fn check(
     for (named, counted) in limits.all().iter().zip(counted) {
         let (Some(raw), Some(counted)) = (&named.value, counted) else { continue };
         let by_value = counted.quotas.iter().flat_map(QuotasByValue::limits);
-        let limits = by_value.chain([&counted.limit.limit]).map(|limit| limit.algorithm());
-        if let Some(largest) = limits.max_by_key(|algorithm| algorithm.largest_state()) {
+        let limits = by_value.chain([&counted.limit.limit]);
+        if let Some(largest) = limits.max_by_key(|limit| limit.largest_state()) {
             check_limit(named, raw, largest, bounds, report);
         }
     }
@@ -32,11 +33,11 @@ pub(super) fn check(
 fn check_limit(
     named: &Named<Limit>,
     raw: &Limit,
-    algorithm: &Algorithm,
+    limit: &CoreLimit,
     bounds: MemoryBounds,
     report: &mut Report<'_>,
 ) {
-    let (needed, room) = (algorithm.largest_state(), bounds.largest_state());
+    let (needed, room) = (limit.largest_state(), bounds.largest_state());
     if needed <= room {
         return;
     }
@@ -44,28 +45,29 @@ fn check_limit(
     let message = format!(
         "one subject of the limit {name} can need {needed} bytes, and the memory store allows {room}"
     );
-    let (at, fitting) = match algorithm {
+    let (at, fitting) = match limit.algorithm() {
         Algorithm::SlidingWindow(limit) => {
             let blocks = (room * limit.blocks() / needed).max(1);
             let precision = limit.window().get().div_ceil(blocks);
             (at(&raw.precision), format!("the finest precision that fits is {precision}ms"))
         }
+        Algorithm::SlidingLog(log) => {
+            let overdraft = limit.reservation_terms().overdraft;
+            let entries = log.quota().saturating_add(overdraft).min(sliding_log::MAX_QUOTA);
+            let fitting = match room * entries / needed {
+                most if overdraft == 0 => format!("the largest quota that fits is {most}"),
+                most => format!("quota and overdraft fit if they are at most {most} together"),
+            };
+            (at(&raw.quota), fitting)
+        }
         _ => {
-            let quota = room * quota(algorithm) / needed;
+            let quota = room * limit.capacity() / needed;
             (at(&raw.quota), format!("the largest quota that fits is {quota}"))
         }
     };
     let bytes = needed * MemoryBounds::STATE_OF;
     let hint = format!("{fitting}; or raise the bound: max_bytes: {bytes}");
     report.error(at.or_else(|| self::at(&raw.quota)).unwrap_or(named.name.at), message, hint);
-}
-
-const fn quota(algorithm: &Algorithm) -> u64 {
-    match algorithm {
-        Algorithm::SlidingLog(limit) => limit.quota(),
-        Algorithm::Concurrency(limit) => limit.quota(),
-        _ => 0,
-    }
 }
 
 fn at<T>(field: &Field<T>) -> Option<crate::span::Span> {

@@ -11,8 +11,6 @@ local LARGEST_PACKED_USED = 999999
 local LATEST_PACKED_RESET = 9223372036853
 -- The first reset with which the integer has nineteen digits.
 local FIRST_LONG_RESET = 1000000000000
--- More records than any limit needs. Longer values are foreign.
-local MAX_RECORDS = 10000
 -- The number of records that are unpacked to Lua's stack at once.
 local CHUNK = 500
 

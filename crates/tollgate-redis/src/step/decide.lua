@@ -58,7 +58,7 @@ local function take(limit, key, cost, id, now, is_admitted)
   if found == DISCARDED then
     cell = nil
   end
-  cell = count(limit, cell, cost, id, now)
+  cell = count(limit, cell, cost, id, now, is_admitted)
   cells[key] = cell
   change(key, limit, now)
   local again, _

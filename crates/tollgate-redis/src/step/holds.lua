@@ -155,10 +155,11 @@ local function holds_have_room(holds, free, now)
 end
 
 -- Counts an admitted charge, or a refused one that counts; reservations stay.
-local function count(limit, cell, cost, id, now)
+local function count(limit, cell, cost, id, now, is_admitted)
   cell = cell_as_of(limit, cell, now)
   local holds = cell and cell.holds
-  cell = limit.take(limit, cell, cost, id, now)
+  local take = is_admitted and limit.take or limit.take_refused
+  cell = take(limit, cell, cost, id, now)
   cell.holds = holds
   return cell
 end

@@ -32,6 +32,7 @@ local function parse_limit(bytes)
     kind = kind, counts_refused = refusals == 1,
     quota = quota, window = window, extra = extra, skew_max = skew_max,
     read = algorithm.read, take = algorithm.take, refund = algorithm.refund,
+    take_refused = algorithm.take_refused or algorithm.take,
     renew = algorithm.renew, join = algorithm.join, over_at = algorithm.over_at,
   }
   if kind == SLIDING_WINDOW then

@@ -8,6 +8,8 @@ local NOTHING, STATE, DISCARDED = 0, 1, 2
 
 local FIXED_WINDOW, SLIDING_WINDOW, TWO_BUCKET = 1, 2, 3
 local SLIDING_LOG, TOKEN_BUCKET, CONCURRENCY = 4, 5, 6
+-- The most records in a stored list. Longer values are foreign.
+local MAX_RECORDS = 10000
 -- The command's flag for creating keys.
 local TIGHT = 1
 -- The kind of a foreign value under one of our keys.

@@ -30,7 +30,7 @@ local function reserve(limit, ask, now, is_admitted)
   if found == DISCARDED then
     cell = nil
   end
-  cell = count(limit, cell, cost, ask.id, now)
+  cell = count(limit, cell, cost, ask.id, now, is_admitted)
   if is_admitted then
     local _, _, _, _, place = limit.read(limit, cell, cost, now)
     cell.holds, cell.packed_used = cell.holds or {}, nil
@@ -107,7 +107,7 @@ local function settle(limit, ask, now)
     local free = ask.most > used and ask.most - used or 0
     added = cost - hold.units < free and cost - hold.units or free
     if added > 0 then
-      cell = count(limit, cell, added, ask.id, now)
+      cell = count(limit, cell, added, ask.id, now, true)
     end
   end
   cells[key] = cell

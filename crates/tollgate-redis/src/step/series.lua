@@ -43,6 +43,35 @@ local function add_to_series(cell, place, cost)
   list[last + 2], list[last + 3] = place, cost
 end
 
+-- Removes up to `units` units, newer ones first, but none of the newest `kept` units.
+local function remove_from_series(cell, kept, units)
+  local list, from, to = cell.list, nil, nil
+  for index = #list - 1, cell.first, -2 do
+    local used = list[index + 1]
+    if used <= kept then
+      kept = kept - used
+    else
+      local removed = used - kept < units and used - kept or units
+      list[index + 1] = used - removed
+      kept, units = 0, units - removed
+      if removed == used then
+        from, to = index, to or index
+      end
+      if units == 0 then
+        break
+      end
+    end
+  end
+  -- The pairs without units follow each other, and are usually the oldest.
+  if from == cell.first then
+    cell.first = to + 2
+  elseif from then
+    for _ = from, to + 1 do
+      table.remove(list, from)
+    end
+  end
+end
+
 -- Refunds up to `cost` to the pair at `place`, if it is at `first` or later. The newest pair stays,
 -- with no units, because older pairs that were dropped would count before it.
 local function refund_to_series(cell, first, place, cost)

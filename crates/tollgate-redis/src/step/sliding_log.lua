@@ -33,22 +33,36 @@ local function sliding_log_algorithm()
     return fit, again_at, used, whole_at, at, found
   end
 
-  -- The oldest entries are dropped once newer ones fill the quota, because no decision depends on
-  -- them.
+  -- Adds a charge. If the list becomes too long for a key, its two oldest entries become one, at
+  -- the later of their times. The newer entries alone then fill every quota, so no charge is decided
+  -- otherwise.
+  local function add_entry(cell, at, cost)
+    add_to_series(cell, at, cost)
+    local list, first = cell.list, cell.first
+    if #list - first + 1 > 2 * MAX_RECORDS then
+      list[first + 3] = after(list[first + 3], list[first + 1])
+      cell.first = first + 2
+    end
+    return cell
+  end
+
   function sliding_log.take(limit, cell, cost, _, now)
     local first, at = counted_entries(limit, cell, now)
     cell = cell or { kind = SLIDING_LOG, list = {} }
     cell.first = first
-    add_to_series(cell, at, cost)
-    local list, used = cell.list, 0
-    for index = #list - 1, first, -2 do
-      used = used + list[index + 1]
-      if used >= limit.quota then
-        cell.first = index
-        break
-      end
-    end
-    return cell
+    return add_entry(cell, at, cost)
+  end
+
+  -- A refused charge fills the log at most to the quota. Once the quota is full, each further unit
+  -- replaces the oldest of the newest units that fill the quota. The log of a client that keeps
+  -- retrying therefore does not grow.
+  function sliding_log.take_refused(limit, cell, cost, _, now)
+    local first, at = counted_entries(limit, cell, now)
+    cell = cell or { kind = SLIDING_LOG, list = {} }
+    cost = cost < limit.quota and cost or limit.quota
+    cell.first = first
+    remove_from_series(cell, limit.quota - cost, cost)
+    return add_entry(cell, at, cost)
   end
 
   function sliding_log.refund(limit, cell, cost, mark, _, now)

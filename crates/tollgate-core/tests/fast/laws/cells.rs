@@ -212,7 +212,7 @@ proptest! {
         for act in &acts {
             world.act(act);
             if let Some(Cell::SlidingLog(state)) = &world.cell {
-                prop_assert!(state.entries.len() as u64 <= limit.quota() + 1);
+                prop_assert!(state.entries.len() as u64 <= limit.quota());
                 prop_assert!(state.entries.is_sorted_by(|one, next| one.at < next.at));
             }
         }

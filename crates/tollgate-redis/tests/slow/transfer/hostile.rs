@@ -5,9 +5,11 @@ use tollgate_conformance::PlainHash;
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, concurrency, fixed_window, sliding_log,
 };
+use tollgate_core::decide::ReservedCell;
 use tollgate_core::{
-    Admission, Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, Cost, Limit, Millis,
-    Operation, Store, StoreError, Subject, Timestamp, Value,
+    Admission, Algorithm, Cell, CellKey, CellTransfer, Charge, ChargeId, ChargePosition, Cost,
+    Limit, Millis, OnExpiry, Operation, Refusals, Reservation, ReservationTerms, Store, StoreError,
+    Subject, Timestamp, Value, decide,
 };
 use tollgate_redis::{Keys, RuntimeChoice};
 
@@ -151,6 +153,40 @@ async fn of_lists_that_are_too_long_the_last_records_stay_and_the_limit_is_full(
         let look = store.apply(NOW, &[charge]).await.unwrap()[0];
         assert_ne!(look.admission, Admission::Now, "{limit:?}");
         assert_eq!(look.used, MANY, "{limit:?}");
+    }
+}
+
+/// Settles a reservation above its cost, and counts a refused charge, in a log with as many entries
+/// as fit in one key. The states equal those of the core.
+#[tokio::test]
+async fn the_longest_log_stays_as_long_as_in_the_core() {
+    let terms = ReservationTerms { overdraft: 10, ..ReservationTerms::default() };
+    let log = limit(Algorithm::SlidingLog(SlidingLog::new(MANY, WINDOW).unwrap()));
+    let log = log.with_reservation_terms(terms).unwrap().with_refusals(Refusals::Counted).unwrap();
+    let entries = (0..MANY).map(|number| sliding_log::Entry { at: at(number), used: 1 }).collect();
+    let position = ChargePosition(at(0).as_millis());
+    let (until, on_expiry) = (NOW.after(WINDOW), OnExpiry::Release);
+    let reservations = vec![Reservation { id: ChargeId(1), units: 1, position, until, on_expiry }];
+    let cell = Cell::SlidingLog(sliding_log::State { entries });
+    let full = Cell::Reserved(Box::new(ReservedCell { cell, reservations }));
+    for choice in [RuntimeChoice::Best, RuntimeChoice::Script] {
+        let server = Server::start().await;
+        let (store, subject) = (store(&server, choice).await, subject(0));
+        let place = CellKey { limit: &log, subject: &subject };
+        store.join(NOW, &[(place, full.clone())]).await.unwrap();
+        let mut expected = full.clone();
+        for operation in [
+            Operation::Settle { id: ChargeId(1), position, cost: Cost::up_to(4) },
+            Operation::Charge { cost: Cost::ONE, id: ChargeId(2) },
+            Operation::Charge { cost: Cost::up_to(5), id: ChargeId(3) },
+        ] {
+            let charge = Charge { limit: &log, subject: &subject, operation };
+            let answered = store.apply(NOW, &[charge]).await.unwrap()[0];
+            let (reading, next) = decide(Some(expected), &log, operation, NOW);
+            assert_eq!((answered.used, answered.added), (reading.used, reading.added));
+            expected = next.unwrap();
+            assert!(store.cells(NOW, &[place]).await == Ok(vec![Some(expected.clone())]));
+        }
     }
 }
 
