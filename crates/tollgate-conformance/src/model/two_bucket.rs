@@ -1,7 +1,7 @@
 //! The reference model of a two-bucket estimate: all charges, each with the number of its calendar
 //! bucket.
 
-use tollgate_core::{ChargeId, algo};
+use tollgate_core::{ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
 
@@ -49,7 +49,8 @@ impl Account for TwoBucket {
             bucket.checked_sub(1).map_or(0, |bucket| units_in(&self.charges, bucket)).into();
         let weight = |units: u128, millis: u64| units * u128::from(millis);
         let estimate = weight(previous, self.window - elapsed) + weight(current, self.window);
-        u64::try_from(estimate.div_ceil(self.window.into())).expect("at most twice the quota")
+        u64::try_from(estimate.div_ceil(self.window.into()))
+            .expect("at most twice the largest quota")
     }
 
     fn full_reset_at(&self, now: u64) -> u64 {
@@ -64,15 +65,21 @@ impl Account for TwoBucket {
         self.newest().is_some_and(|newest| newest * self.window > now + self.skew)
     }
 
-    /// Records a charge. If a refused charge counts, the charge fills its bucket at most to the
-    /// quota.
     fn record(&mut self, now: u64, units: u64, id: ChargeId) {
         let (position, _) = self.head(now, now);
         if self.is_impossible(now) {
             self.charges.clear();
         }
-        let units = units.min(self.quota - units_in(&self.charges, position));
+        let largest = MAX_EXACT / 2 / self.window;
+        let units = units.min(largest - units_in(&self.charges, position));
         self.charges.push(Charged { position, id, units });
+    }
+
+    /// Records a refused charge, which fills its bucket at most to the quota.
+    fn record_refused(&mut self, now: u64, units: u64, id: ChargeId) {
+        let (position, _) = self.head(now, now);
+        let used = if self.is_impossible(now) { 0 } else { units_in(&self.charges, position) };
+        self.record(now, units.min(self.quota.saturating_sub(used)), id);
     }
 
     fn refund(&mut self, now: u64, id: ChargeId, units: u64) -> u64 {

@@ -34,9 +34,9 @@ pub struct TwoBucket {
 pub struct State {
     /// The number of the current bucket: its start divided by the window.
     pub bucket: u64,
-    /// Units in the bucket before the current one, at most the quota.
+    /// Units in the bucket before the current one.
     pub previous: u64,
-    /// Units in the current bucket, at most the quota.
+    /// Units in the current bucket.
     pub current: u64,
 }
 
@@ -49,9 +49,8 @@ impl TwoBucket {
     pub fn new(quota: u64, window: Millis) -> Result<Self, LimitError> {
         check_units("quota", quota)?;
         check_span("window", window)?;
-        let largest = MAX_EXACT / 2 / window.get();
         let because = "because 2 × quota × window in milliseconds must be below 2^53";
-        check_range("quota", quota, largest, because)?;
+        check_range("quota", quota, largest_quota(window), because)?;
         Ok(Self { quota, window })
     }
 
@@ -79,11 +78,12 @@ impl TwoBucket {
         if starts > MAX_EXACT || at.is_from_future(Timestamp::from_millis(starts)) {
             return (fresh, now % window, StoredState::Discarded);
         }
-        // If the quota was lowered, a bucket counts with at most the new quota, which keeps the
-        // products exact.
+        // A charge with a larger quota can have counted more than this quota. No quota exceeds the
+        // largest one, with which the products are exact.
+        let most = largest_quota(self.window);
         let state = State {
-            previous: state.previous.min(self.quota),
-            current: state.current.min(self.quota),
+            previous: state.previous.min(most),
+            current: state.current.min(most),
             ..*state
         };
         if state.bucket >= bucket {
@@ -118,6 +118,12 @@ impl TwoBucket {
     }
 }
 
+/// Returns the largest quota of a limit with the window `window`, for which the weights of two full
+/// buckets together stay below 2^53.
+const fn largest_quota(window: Millis) -> u64 {
+    MAX_EXACT / 2 / window.get()
+}
+
 impl CellStep for TwoBucket {
     type State = State;
 
@@ -150,12 +156,24 @@ impl CellStep for TwoBucket {
         }
     }
 
-    /// Counts `cost` in the current bucket. Counted refusals fill the bucket at most to the quota.
-    /// The estimate therefore stays exact in 53 bits, and a client that keeps retrying stays
-    /// refused.
     fn charge(&self, state: Option<State>, cost: Cost, _id: ChargeId, at: StepTime) -> State {
         let (state, _, _) = self.current(state.as_ref(), at);
-        State { current: state.current.saturating_add(cost.get()).min(self.quota), ..state }
+        let most = largest_quota(self.window);
+        State { current: state.current.saturating_add(cost.get()).min(most), ..state }
+    }
+
+    /// Fills the current bucket at most to the quota. A client that keeps retrying stays refused. A
+    /// charge with a larger quota can have counted more units, which stay counted.
+    fn charge_refused(
+        &self,
+        state: Option<State>,
+        cost: Cost,
+        _id: ChargeId,
+        at: StepTime,
+    ) -> State {
+        let (state, _, _) = self.current(state.as_ref(), at);
+        let filled = state.current.saturating_add(cost.get()).min(self.quota);
+        State { current: state.current.max(filled), ..state }
     }
 
     fn refund(

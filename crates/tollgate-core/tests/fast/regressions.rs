@@ -111,7 +111,7 @@ fn a_lowered_limit_overflowed_the_estimate() {
     counter.cell = Some(Cell::TwoBucket(two_bucket::State { bucket: 1, previous, current }));
     let reading = counter.take(3_600_000, 1, 1);
     assert!(matches!(reading.admission, Admission::At(_)), "{reading:?}");
-    assert_eq!(reading.used, 2_000);
+    assert_eq!(reading.used, 2 * (MAX_EXACT / 2 / 3_600_000));
 }
 
 /// The bug: a refund that returned no units changed the time of the state.
@@ -244,4 +244,21 @@ fn a_refusal_by_a_small_quota_freed_units_of_a_sliding_log() {
     assert_ne!(counter.take_by(2, 1_010, 1, 10).admission, Admission::Now);
     let reading = counter.take(1_011, 1, 11);
     assert_eq!((reading.admission != Admission::Now, reading.used), (true, 6));
+}
+
+/// The bug: a charge by a small quota lowered both buckets to that quota in the stored state, so a
+/// larger quota could use the units again.
+#[test]
+fn a_charge_by_a_small_quota_freed_units_of_a_two_bucket() {
+    for is_counting in [false, true] {
+        let counter = Counter::new(two_bucket(100, 1_000));
+        let mut counter = if is_counting { counter.counting_refusals() } else { counter };
+        assert_eq!(counter.take(999, 100, 1).admission, Admission::Now);
+        assert_ne!(counter.take_by(10, 1_100, 1, 2).admission, Admission::Now);
+        // Of the 100 units, 90 still count, and the refusal if it counts.
+        let left = if is_counting { 9 } else { 10 };
+        assert_eq!(counter.take(1_100, left, 3).used, 100);
+        let reading = counter.take(1_100, 1, 4);
+        assert_ne!(reading.admission, Admission::Now, "{reading:?}");
+    }
 }

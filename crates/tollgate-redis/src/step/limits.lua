@@ -38,6 +38,8 @@ local function parse_limit(bytes)
   if kind == SLIDING_WINDOW then
     check(extra >= 1, "precision")
     limit.blocks = div_ceil(window, extra)
+  elseif kind == TWO_BUCKET then
+    limit.largest_quota = floor((MAX - 1) / 2 / window)
   elseif kind == TOKEN_BUCKET then
     check(extra >= 1 and extra * window <= MAX, "burst")
     limit.full = extra * window

@@ -14,10 +14,11 @@ local function two_bucket_algorithm()
     if starts > MAX or starts > after(now, limit.skew_max) then
       return bucket, 0, 0, now % window, DISCARDED
     end
-    -- If the quota was lowered, a bucket counts as full, which keeps the products exact.
-    local quota, previous, current = limit.quota, cell.previous, cell.current
-    previous = previous < quota and previous or quota
-    current = current < quota and current or quota
+    -- Another quota of the limit can have counted more than this quota. No quota exceeds the largest
+    -- one, with which the products are exact.
+    local most, previous, current = limit.largest_quota, cell.previous, cell.current
+    previous = previous < most and previous or most
+    current = current < most and current or most
     if cell.bucket >= bucket then
       local elapsed = now > starts and now - starts or 0
       return cell.bucket, previous, current, elapsed, STATE
@@ -68,9 +69,21 @@ local function two_bucket_algorithm()
 
   function two_bucket.take(limit, cell, cost, _, now)
     local bucket, previous, current = rolled(limit, cell, now)
+    local most = limit.largest_quota
     cell = cell or { kind = TWO_BUCKET }
     cell.bucket, cell.previous = bucket, previous
-    cell.current = current + cost < limit.quota and current + cost or limit.quota
+    cell.current = current + cost < most and current + cost or most
+    return cell
+  end
+
+  -- A refused charge fills the bucket at most to the quota. Another quota of the limit can have
+  -- counted more units, which stay.
+  function two_bucket.take_refused(limit, cell, cost, _, now)
+    local bucket, previous, current = rolled(limit, cell, now)
+    local filled = current + cost < limit.quota and current + cost or limit.quota
+    cell = cell or { kind = TWO_BUCKET }
+    cell.bucket, cell.previous = bucket, previous
+    cell.current = filled > current and filled or current
     return cell
   end
 
