@@ -81,15 +81,18 @@ impl TokenBucket {
     /// Returns the bucket with the tokens that have arrived until the time of `at`, and whether
     /// `state` was missing, present or discarded. If `state` has a later time than `at`, returns
     /// the bucket as of that later time.
+    ///
+    /// A charge with a larger burst can leave more tokens than this bucket has room for. This
+    /// bucket is then full.
     #[inline(always)]
     fn current(&self, state: Option<&State>, at: StepTime) -> (State, StoredState) {
         let full = State { level: self.full(), at: at.now };
         let Some(state) = state else { return (full, StoredState::Missing) };
-        if at.is_from_future(state.at) || state.level > self.full() {
+        if at.is_from_future(state.at) {
             return (full, StoredState::Discarded);
         }
         let now = at.now.max(state.at);
-        let missing = self.full() - state.level;
+        let missing = self.full().saturating_sub(state.level);
         let elapsed = now.since(state.at).get();
         // A product beyond 64 bits exceeds the missing level in any case, so the multiplication can
         // saturate.

@@ -262,3 +262,16 @@ fn a_charge_by_a_small_quota_freed_units_of_a_two_bucket() {
         assert_ne!(reading.admission, Admission::Now, "{reading:?}");
     }
 }
+
+/// The bug: a bucket with more tokens than the burst of a smaller quota counted as invalid for that
+/// quota, and its charge removed the reservations of the subject.
+#[test]
+fn a_charge_by_a_small_burst_dropped_reservations() {
+    let bucket = TokenBucket::new(100, Millis::new(1_000), 100).unwrap();
+    let mut counter = Counter::new(Algorithm::TokenBucket(bucket)).reserving(0);
+    assert_eq!(counter.reserve(1_000, 10, 1).admission, Admission::Now);
+    let reading = counter.take_by(5, 1_000, 1, 2);
+    assert_eq!((reading.admission, reading.found), (Admission::Now, StoredState::Present));
+    let settled = counter.settle(1_000, 12, 1);
+    assert_eq!((settled.admission, settled.added), (Admission::Now, 2));
+}

@@ -10,12 +10,13 @@ local function token_bucket_algorithm()
       return full, now, NOTHING
     end
     local at, level = cell.at, cell.level
-    if at > after(now, limit.skew_max) or level > full then
+    if at > after(now, limit.skew_max) then
       return full, now, DISCARDED
     end
     if now < at then
       now = at
     end
+    -- With another burst of the limit, the bucket can have more tokens than this burst. It is full.
     local elapsed = now - at
     if elapsed >= div_ceil(full - level, limit.quota) then
       return full, now, NOTHING
