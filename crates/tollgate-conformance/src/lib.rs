@@ -29,5 +29,5 @@ pub use figure::{Bound, Figure, assert_held};
 pub use model::{Ledger, Model};
 pub use plain_hash::PlainHash;
 pub use random::Random;
-pub use suite::{check, check_charges};
+pub use suite::{check, check_charges, check_one_quota};
 pub use trace::{Difference, Trace, run_trace};

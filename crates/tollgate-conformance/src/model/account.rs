@@ -2,12 +2,16 @@
 
 use std::fmt::Debug;
 
-use tollgate_core::ChargeId;
+use tollgate_core::{Algorithm, ChargeId};
 
 /// All charges of one limit and subject. All times are in milliseconds since the Unix epoch.
 pub(super) trait Account: Debug + Send {
     /// Returns a copy that is independent of this value.
     fn copied(&self) -> Box<dyn Account>;
+
+    /// Decides further operations by the quota of `algorithm`, which is this account's algorithm
+    /// with any quota. The default is for an account that counts without a quota.
+    fn follow(&mut self, _algorithm: &Algorithm) {}
 
     /// Returns the units used at the time `at`, as they are reported to a caller with a clock that
     /// shows `seen`. State from a time that is too far after `seen` does not count.

@@ -38,6 +38,13 @@ impl Ledger {
         Self { limit: limit.clone(), account, holds: Holds::default() }
     }
 
+    /// Decides further operations by `limit`, which has the same counters as the limit of this
+    /// ledger and can have another quota.
+    pub fn follow(&mut self, limit: &Limit) {
+        self.limit = limit.clone();
+        self.account.follow(limit.algorithm());
+    }
+
     /// Returns the status at `now`, and the decision on a further charge of `cost`.
     #[must_use]
     pub fn status(&self, now: Timestamp, cost: Cost) -> Reading {

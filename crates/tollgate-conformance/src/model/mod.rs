@@ -73,7 +73,9 @@ impl Model {
     }
 
     fn ledger(&mut self, charge: &Charge<'_>) -> &mut Ledger {
-        self.ledgers.entry(key(charge)).or_insert_with(|| Ledger::new(charge.limit))
+        let ledger = self.ledgers.entry(key(charge)).or_insert_with(|| Ledger::new(charge.limit));
+        ledger.follow(charge.limit);
+        ledger
     }
 
     fn execute(&mut self, now: Timestamp, charge: &Charge<'_>, admitted: bool) -> Reading {

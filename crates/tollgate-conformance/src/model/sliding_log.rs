@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tollgate_core::{ChargeId, MAX_EXACT, algo};
+use tollgate_core::{Algorithm, ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
 
@@ -63,6 +63,12 @@ impl SlidingLog {
 impl Account for SlidingLog {
     fn copied(&self) -> Box<dyn Account> {
         Box::new(self.clone())
+    }
+
+    fn follow(&mut self, algorithm: &Algorithm) {
+        if let Algorithm::SlidingLog(of) = algorithm {
+            self.quota = of.quota();
+        }
     }
 
     fn used(&self, seen: u64, at: u64) -> u64 {

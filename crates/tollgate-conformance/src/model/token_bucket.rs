@@ -4,22 +4,30 @@
 //! Levels are in fractions of a token, called shares: one token is `window` shares, and the bucket
 //! gains `quota` shares in each millisecond.
 
-use tollgate_core::{ChargeId, MAX_EXACT, algo};
+use tollgate_core::{Algorithm, ChargeId, MAX_EXACT, algo};
 
 use super::account::Account;
 
 #[derive(Clone, Debug)]
 pub(super) struct TokenBucket {
-    quota: u128,
+    rate: Rate,
     window: u128,
-    burst: u128,
     skew: u64,
     events: Vec<Event>,
+}
+
+/// The numbers of a bucket that can differ between the charges of one subject.
+#[derive(Clone, Copy, Debug)]
+struct Rate {
+    quota: u128,
+    burst: u128,
 }
 
 #[derive(Clone, Debug)]
 struct Event {
     at: u64,
+    /// The rate of the operation. Until the event, tokens arrive by this rate.
+    rate: Rate,
     happened: EventKind,
 }
 
@@ -37,19 +45,20 @@ enum EventKind {
     },
 }
 
+impl Rate {
+    fn of(of: &algo::TokenBucket) -> Self {
+        Self { quota: of.quota().into(), burst: of.burst().into() }
+    }
+}
+
 impl TokenBucket {
     pub(super) fn new(of: &algo::TokenBucket, skew: u64) -> Self {
-        Self {
-            quota: of.quota().into(),
-            window: of.window().get().into(),
-            burst: of.burst().into(),
-            skew,
-            events: Vec::new(),
-        }
+        let window = of.window().get().into();
+        Self { rate: Rate::of(of), window, skew, events: Vec::new() }
     }
 
     fn full(&self) -> u128 {
-        self.burst * self.window
+        self.rate.burst * self.window
     }
 
     fn newest(&self) -> u64 {
@@ -64,28 +73,27 @@ impl TokenBucket {
 
     /// Returns the shares in the bucket.
     fn level(&self, seen: u64, at: u64) -> u128 {
-        let mut level = self.full();
-        if self.is_impossible(seen) {
-            return level;
-        }
-        let arrive = |level: u128, from: u64, to: u64| {
-            (level + self.quota * u128::from(to - from)).min(self.full())
+        let Some(first) = self.events.first().filter(|_| !self.is_impossible(seen)) else {
+            return self.full();
         };
-        let mut since = 0;
+        let arrive = |rate: Rate, level: u128, from: u64, to: u64| {
+            (level + rate.quota * u128::from(to - from)).min(rate.burst * self.window)
+        };
+        let (mut level, mut since) = (first.rate.burst * self.window, first.at);
         for event in &self.events {
-            level = arrive(level, since, event.at);
+            level = arrive(event.rate, level, since, event.at);
             since = event.at;
             match event.happened {
                 EventKind::Charged { shares, .. } => level -= shares,
                 EventKind::Refunded { shares } => level += shares,
             }
         }
-        arrive(level, since, self.moment(seen, at))
+        arrive(self.rate, level, since, self.moment(seen, at))
     }
 
     fn brim_at(&self, now: u64) -> u64 {
         let missing = self.full() - self.level(now, now);
-        (self.moment(now, now) + millis(missing / self.quota)).min(MAX_EXACT)
+        (self.moment(now, now) + millis(missing / self.rate.quota)).min(MAX_EXACT)
     }
 }
 
@@ -94,14 +102,20 @@ impl Account for TokenBucket {
         Box::new(self.clone())
     }
 
+    fn follow(&mut self, algorithm: &Algorithm) {
+        if let Algorithm::TokenBucket(of) = algorithm {
+            self.rate = Rate::of(of);
+        }
+    }
+
     fn used(&self, seen: u64, at: u64) -> u64 {
         let whole_tokens = self.level(seen, at) / self.window;
-        u64::try_from(self.burst - whole_tokens).expect("at most the burst")
+        u64::try_from(self.rate.burst - whole_tokens).expect("at most the burst")
     }
 
     fn full_reset_at(&self, now: u64) -> u64 {
         let missing = self.full() - self.level(now, now);
-        self.moment(now, now) + millis(missing.div_ceil(self.quota))
+        self.moment(now, now) + millis(missing.div_ceil(self.rate.quota))
     }
 
     fn position(&self, now: u64) -> u64 {
@@ -120,7 +134,11 @@ impl Account for TokenBucket {
             self.events.clear();
         }
         let shares = (u128::from(units) * self.window).min(self.level(now, now));
-        self.events.push(Event { at, happened: EventKind::Charged { id, shares, brim_at: 0 } });
+        self.events.push(Event {
+            at,
+            rate: self.rate,
+            happened: EventKind::Charged { id, shares, brim_at: 0 },
+        });
         let after = self.brim_at(now);
         if let Some(Event { happened: EventKind::Charged { brim_at, .. }, .. }) =
             self.events.last_mut()
@@ -139,12 +157,16 @@ impl Account for TokenBucket {
             _ => None,
         });
         let Some((taken, brim_at)) = taken else { return 0 };
-        let arriving = self.quota * u128::from(brim_at.saturating_sub(at));
+        let arriving = self.rate.quota * u128::from(brim_at.saturating_sub(at));
         let missing = self.full() - self.level(now, now);
         let requested = u128::from(units) * self.window;
         let shares = requested.min(taken).min(arriving).min(missing);
         if shares > 0 {
-            self.events.push(Event { at, happened: EventKind::Refunded { shares } });
+            self.events.push(Event {
+                at,
+                rate: self.rate,
+                happened: EventKind::Refunded { shares },
+            });
         }
         millis(shares.div_ceil(self.window))
     }

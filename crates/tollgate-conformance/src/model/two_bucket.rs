@@ -1,7 +1,7 @@
 //! The reference model of a two-bucket estimate: all charges, each with the number of its calendar
 //! bucket.
 
-use tollgate_core::{ChargeId, MAX_EXACT, algo};
+use tollgate_core::{Algorithm, ChargeId, MAX_EXACT, algo};
 
 use super::account::{Account, Charged, units_in};
 
@@ -37,6 +37,12 @@ impl TwoBucket {
 impl Account for TwoBucket {
     fn copied(&self) -> Box<dyn Account> {
         Box::new(self.clone())
+    }
+
+    fn follow(&mut self, algorithm: &Algorithm) {
+        if let Algorithm::TwoBucket(of) = algorithm {
+            self.quota = of.quota();
+        }
     }
 
     fn used(&self, seen: u64, at: u64) -> u64 {

@@ -5,6 +5,7 @@ mod clocks;
 mod leases;
 mod many;
 mod peeks;
+mod plans;
 mod refunds;
 mod reservations;
 mod resets;
@@ -25,8 +26,13 @@ pub const TRACES: u64 = 200;
 /// traces have different subjects.
 const RESERVING: u64 = 1_000_000;
 
+/// The offsets that are added to the seeds of traces with plans, without and with reservations.
+const PLANS: u64 = 2_000_000;
+const RESERVING_PLANS: u64 = 3_000_000;
+
 /// Runs every fixed case on `store`. After the cases, runs [`TRACES`] random traces without
-/// reservations, and the same number of traces with reservations.
+/// reservations, and the same number of traces with reservations. Runs as many traces of both kinds
+/// with plans, in which several quotas share the counters of a limit.
 ///
 /// The names of the subjects start with `prefix`, which must not have been used before on this
 /// store. The store needs room for some thousand subjects.
@@ -37,15 +43,8 @@ pub async fn check<S: Store>(store: &S, prefix: &str) {
     let store = DynStore::new(store);
     charges(store, prefix).await;
     reserved(store, prefix).await;
-}
-
-fn reserved<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
-    Box::pin(async move {
-        reservations::check(&store, prefix).await;
-        for seed in seeds(RESERVING, TRACES) {
-            passes(store, &Trace::reserving(seed), prefix).await;
-        }
-    })
+    charged_by_plans(store, prefix).await;
+    reserved_by_plans(store, prefix).await;
 }
 
 /// Runs the cases and traces of [`check`] without reservations, for a store that does not support
@@ -54,7 +53,21 @@ fn reserved<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
 /// # Panics
 /// As [`check`] does.
 pub async fn check_charges<S: Store>(store: &S, prefix: &str) {
-    charges(DynStore::new(store), prefix).await;
+    let store = DynStore::new(store);
+    charges(store, prefix).await;
+    charged_by_plans(store, prefix).await;
+}
+
+/// Runs the cases and traces of [`check`] without plans. A store that takes units in advance counts
+/// them as used for every other quota, and a store that repeats refusals reports the used units of
+/// an earlier charge with the same quota.
+///
+/// # Panics
+/// As [`check`] does.
+pub async fn check_one_quota<S: Store>(store: &S, prefix: &str) {
+    let store = DynStore::new(store);
+    charges(store, prefix).await;
+    reserved(store, prefix).await;
 }
 
 fn charges<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
@@ -68,6 +81,33 @@ fn charges<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
         clocks::check(&store, prefix).await;
         for seed in seeds(0, TRACES) {
             passes(store, &Trace::random(seed), prefix).await;
+        }
+    })
+}
+
+fn reserved<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
+    Box::pin(async move {
+        reservations::check(&store, prefix).await;
+        for seed in seeds(RESERVING, TRACES) {
+            passes(store, &Trace::reserving(seed), prefix).await;
+        }
+    })
+}
+
+fn charged_by_plans<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
+    Box::pin(async move {
+        plans::check(&store, prefix).await;
+        for seed in seeds(PLANS, TRACES) {
+            passes(store, &Trace::random(seed).with_plans(), prefix).await;
+        }
+    })
+}
+
+fn reserved_by_plans<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
+    Box::pin(async move {
+        plans::check_reservations(&store, prefix).await;
+        for seed in seeds(RESERVING_PLANS, TRACES) {
+            passes(store, &Trace::reserving(seed).with_plans(), prefix).await;
         }
     })
 }

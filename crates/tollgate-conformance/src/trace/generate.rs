@@ -1,6 +1,6 @@
 //! Generates random traces from a seed. Many values are deliberately at the bounds of their ranges.
 
-use tollgate_core::{Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
+use tollgate_core::{Algorithm, Cost, Deduplication, MAX_EXACT, Millis, Timestamp};
 
 use super::limits::{random_limit, with_random_hold};
 use super::{Call, LimitCharge, Op, Trace};
@@ -12,6 +12,10 @@ const OPS: usize = 48;
 const LIMITS: u64 = 4;
 /// The number of subjects in one trace.
 const SUBJECTS: u64 = 2;
+/// The number of quotas of each limit in a trace with plans.
+const PLANS: usize = 3;
+/// The quotas of plans.
+const QUOTAS: [u64; 6] = [1, 2, 3, 5, 10, 60];
 /// The longest time, in milliseconds, by which the time of a call is earlier than the latest time
 /// of the trace. Stores accept calls with such a time.
 const STEP_BACK: u64 = 3_000;
@@ -62,6 +66,38 @@ impl Trace {
             }
         }
         trace
+    }
+
+    /// Returns this trace with [`PLANS`] quotas for each limit, as plans have. All quotas of a limit
+    /// share its counters. Each part of a charge or reservation uses one of the quotas.
+    ///
+    /// A token bucket has only one quota. A bucket that is full under one plan is full under every
+    /// plan, but it depends on the store when it deletes such a bucket.
+    #[must_use]
+    pub fn with_plans(mut self) -> Self {
+        let mut random = Random::new(self.seed.rotate_left(32));
+        let limits = self.limits.len();
+        for _ in 1..PLANS {
+            for index in 0..limits {
+                let (limit, quota) = (&self.limits[index], random.one_of(&QUOTAS));
+                let limit = match limit.algorithm() {
+                    Algorithm::TokenBucket(_) => limit.clone(),
+                    _ => limit.with_quota(quota, None).expect("a small quota"),
+                };
+                self.limits.push(limit);
+            }
+        }
+        for op in &mut self.ops {
+            if let Call::Charge(charges) | Call::Peek(charges) | Call::Reserve(charges, _) =
+                &mut op.call
+            {
+                for charge in charges {
+                    let plan = random.within(0..=PLANS as u64 - 1) as usize;
+                    charge.limit += plan * limits;
+                }
+            }
+        }
+        self
     }
 
     /// Returns the trace of `seed`, changed to use both subjects in every charge, peek and

@@ -1,6 +1,6 @@
 //! The receipts of a trace, which later operations can use.
 
-use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Operation, Timestamp};
+use tollgate_core::{ChargeId, ChargePosition, Cost, Deduplication, Limit, Operation, Timestamp};
 
 use super::{Call, LimitCharge};
 
@@ -26,9 +26,11 @@ impl Receipts {
         }
     }
 
-    /// Invalidates the receipts of a subject that was reset.
-    pub(super) fn forget(&mut self, charge: LimitCharge) {
-        let is_other = |of: &LimitCharge| (of.limit, of.subject) != (charge.limit, charge.subject);
+    /// Invalidates the receipts of a subject that was reset, for all limits of the trace that share
+    /// the counters.
+    pub(super) fn forget(&mut self, charge: LimitCharge, limits: &[Limit]) {
+        let counters = |of: LimitCharge| (limits[of.limit].name(), of.subject);
+        let is_other = |of: &LimitCharge| counters(*of) != counters(charge);
         let all = self.charges.iter_mut().chain(&mut self.reservations);
         all.for_each(|receipt| receipt.charges.retain(|(of, _)| is_other(of)));
     }

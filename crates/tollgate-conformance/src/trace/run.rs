@@ -170,7 +170,7 @@ impl Run<'_> {
             Call::Settle(back, percent) => self.receipts.settlements(*back, *percent),
             Call::Renew(back) => self.receipts.renewals(*back),
             Call::Reset(charge) => {
-                self.receipts.forget(*charge);
+                self.receipts.forget(*charge, &self.trace.limits);
                 vec![(*charge, Operation::Reset)]
             }
         }

@@ -51,6 +51,20 @@ fn cells_answer_reservations_as_the_model() {
     }
 }
 
+/// TOLLGATE_SEED=… cargo test -p tollgate-conformance cells_answer_several_quotas
+#[test]
+fn cells_answer_several_quotas_of_a_limit_as_the_model() {
+    for seed in seeds(120_000, 12_000) {
+        let traces = [Trace::random(seed), Trace::reserving(seed)];
+        for (part, trace) in ["plans", "reserving-plans"].iter().zip(traces) {
+            let trace = trace.with_plans();
+            if let Err(difference) = run(run_trace(&Cells::default(), &trace, part)) {
+                panic!("{part}: {difference}");
+            }
+        }
+    }
+}
+
 /// A deduplicated refund finds a permit that has expired. The same refund is repeated by a slow
 /// clock, at a time before the expiry, and finds the permit held. The store must release the
 /// permit, because the first refund released nothing.

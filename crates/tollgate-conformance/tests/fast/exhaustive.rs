@@ -21,6 +21,9 @@ enum Act {
     /// Advances the clock by the first number of milliseconds, and charges the second number of
     /// units.
     Take(u64, u64),
+    /// Advances the clock by the first number of milliseconds, and charges the second number of
+    /// units by a quota of 1, which shares the counters.
+    TakeSmall(u64, u64),
     /// Refunds the last charge.
     Refund,
     /// Refunds the first charge, two milliseconds later.
@@ -55,6 +58,16 @@ const RESERVING: [Act; 7] = [
     Act::Settle(3),
     Act::Extend,
     Act::Look(1),
+];
+
+const SHARING: [Act; 7] = [
+    Act::Take(0, 2),
+    Act::Take(2, 1),
+    Act::TakeSmall(0, 1),
+    Act::TakeSmall(1, 1),
+    Act::RefundFirst,
+    Act::Reserve(1, 5),
+    Act::Settle(3),
 ];
 
 /// Returns every limit with a quota up to 3 and a window up to 4 milliseconds.
@@ -95,25 +108,29 @@ fn every_short_history_is_the_models() {
 
 #[test]
 fn every_short_history_of_reservations_is_the_models() {
-    let terms = ReservationTerms {
-        max: Millis::new(4),
-        at_most: 3,
-        overdraft: 1,
-        ..ReservationTerms::default()
-    };
     for on_expiry in [OnExpiry::Release, OnExpiry::Charge] {
-        let terms = ReservationTerms { on_expiry, ..terms };
-        let solvent = ReservationTerms { overdraft: 0, ..terms };
-        for limit in limits() {
-            let held = limit
-                .clone()
-                .with_reservation_terms(terms)
-                .or_else(|_| limit.with_reservation_terms(solvent));
-            if let Ok(limit) = held {
-                compare_all(&limit, &RESERVING, LENGTH - 1);
-            }
+        for limit in limits().iter().filter_map(|limit| reserving(limit, on_expiry)) {
+            compare_all(&limit, &RESERVING, LENGTH - 1);
         }
     }
+}
+
+#[test]
+fn every_short_history_of_two_quotas_is_the_models() {
+    let reserving = |limit: &Limit| reserving(limit, OnExpiry::Release);
+    for limit in limits().iter().filter_map(reserving).filter(|limit| limit.capacity() > 1) {
+        compare_all(&limit, &SHARING, LENGTH);
+    }
+}
+
+/// Returns `limit` with reservation terms, with an overdraft if the limit supports one. Returns
+/// `None` for a concurrency limit.
+fn reserving(limit: &Limit, on_expiry: OnExpiry) -> Option<Limit> {
+    let (max, at_most, overdraft) = (Millis::new(4), 3, 1);
+    let terms = ReservationTerms { max, at_most, on_expiry, overdraft };
+    let solvent = ReservationTerms { overdraft: 0, ..terms };
+    let reserving = |terms| limit.clone().with_reservation_terms(terms);
+    reserving(terms).or_else(|_| reserving(solvent)).ok()
 }
 
 /// Compares the core with the model for every sequence of `length` operations from `acts`.
@@ -126,6 +143,7 @@ fn compare_all(limit: &Limit, acts: &[Act], length: usize) {
 }
 
 fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
+    let small = limit.with_quota(1, None).expect("the smallest quota");
     let mut ledger = Ledger::new(limit);
     let mut cell = None;
     let mut charged: Vec<(Cost, ChargePosition, ChargeId)> = Vec::new();
@@ -136,6 +154,10 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
         let take = |units| Operation::Charge { cost: Cost::new(units).expect("small"), id };
         let (at, operation) = match act {
             Act::Take(after, units) => {
+                now += after;
+                (now, take(units))
+            }
+            Act::TakeSmall(after, units) => {
                 now += after;
                 (now, take(units))
             }
@@ -165,6 +187,8 @@ fn compare(limit: &Limit, acts: &(impl Iterator<Item = Act> + Clone)) {
             }
         };
         let at = Timestamp::from_millis(at);
+        let limit = if matches!(act, Act::TakeSmall(..)) { &small } else { limit };
+        ledger.follow(limit);
         let expected = answer(&mut ledger, at, operation);
         let before = cell.clone();
         let (reading, next): (Reading, Option<Cell>) = decide(cell, limit, operation, at);

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use tollgate::model::Millis;
 use tollgate::store::Memory;
-use tollgate_conformance::check;
+use tollgate_conformance::{check, check_one_quota};
 use tollgate_stores::deny_cache::{DenyCache, DenyCacheTtl};
 use tollgate_stores::fallback::FallbackChoice;
 use tollgate_stores::sharded::Routing;
@@ -48,7 +48,7 @@ async fn a_store_whose_refusals_are_remembered_is_a_store() {
     let store = DenyCache::new(Memory::default())
         .with_ttl(DenyCacheTtl::UntilReset)
         .with_status_max_age(Millis::ZERO);
-    check(&store, "refused").await;
+    check_one_quota(&store, "refused").await;
 }
 
 #[tokio::test]
@@ -65,5 +65,5 @@ async fn a_whole_topology_is_a_store() {
     let store = DenyCache::new(Deadline::new(shards))
         .with_ttl(DenyCacheTtl::UntilReset)
         .with_status_max_age(Millis::ZERO);
-    check(&store, "topology").await;
+    check_one_quota(&store, "topology").await;
 }

@@ -10,7 +10,7 @@ use tollgate::model::{
     Millis, Operation, Reading, Readings, Store, StoreError, Timestamp,
 };
 use tollgate::store::Memory;
-use tollgate_conformance::check;
+use tollgate_conformance::check_one_quota;
 use tollgate_stores::QuotaLease;
 use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
 
@@ -47,7 +47,7 @@ async fn one_node_with_leases_is_exact() {
         let share = NonZeroU64::new(share).unwrap();
         let terms = LeaseConfig { at_most, share, ..EAGER };
         let store = AsLeased(QuotaLease::new(Memory::default(), terms));
-        check(&store, &format!("leased-{at_most}-{share}")).await;
+        check_one_quota(&store, &format!("leased-{at_most}-{share}")).await;
         assert!(store.0.counts().decided > 0, "{:?}", store.0.counts());
     }
 }

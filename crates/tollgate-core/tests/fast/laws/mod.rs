@@ -8,6 +8,7 @@ mod conditions;
 mod joins;
 mod looks;
 mod operations;
+mod plans;
 mod refunds;
 mod reservations;
 mod subjects;
