@@ -149,8 +149,9 @@ impl Load {
 
     /// Waits until every client has received some more responses.
     fn goes_on(&self) {
-        for (client, answered) in &self.clients {
-            let until = answered.load(Ordering::Relaxed) + BETWEEN;
+        let of = |answered: &AtomicU64| answered.load(Ordering::Relaxed) + BETWEEN;
+        let until: Vec<u64> = self.clients.iter().map(|(_, answered)| of(answered)).collect();
+        for ((client, answered), until) in self.clients.iter().zip(until) {
             while answered.load(Ordering::Relaxed) < until {
                 assert!(!client.is_finished(), "a request failed");
                 thread::sleep(PAUSE);
