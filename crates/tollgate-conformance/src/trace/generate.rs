@@ -68,7 +68,7 @@ impl Trace {
         trace
     }
 
-    /// Returns this trace with [`PLANS`] quotas for each limit, as plans have. All quotas of a limit
+    /// Returns this trace with several quotas for each limit, as plans have. All quotas of a limit
     /// share its counters. Each part of a charge or reservation uses one of the quotas.
     ///
     /// A token bucket has only one quota. A bucket that is full under one plan is full under every
