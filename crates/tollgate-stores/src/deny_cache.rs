@@ -52,7 +52,8 @@ pub enum DenyCacheTtl {
 /// # Guarantees
 /// - Only refusals are cached, so the cache admits no call that the store would refuse.
 /// - With [`DenyCacheTtl::UntilReset`], every number in the refusal of a used-up fixed window is
-///   exact, provided that its charges are not refunded and the store does not lose its state.
+///   exact, provided that its charges are not refunded, none is counted with another quota, and
+///   the store does not lose its state.
 /// - Peeks, reads, refunds, renewals and resets are always sent to the store. A refund or reset
 ///   that passes through this cache removes the cached refusal. Calls that touch a limit that
 ///   counts refusals, or a concurrency limit that refused, are always sent to the store. Answers of

@@ -15,7 +15,7 @@ use tollgate::overrides::{
 };
 use tollgate::{HashKey, Limiter};
 use tollgate_backend::{Backend, OpenError, OverrideSync, Refunds};
-use tollgate_conformance::{check, check_charges};
+use tollgate_conformance::{check_charges, check_one_quota};
 use tollgate_memcached::Address;
 use tollgate_policy::{KeySource, LoadedPolicy, parse};
 
@@ -50,7 +50,7 @@ async fn two_servers_are_a_store() {
         match layout {
             // The layout with two items cannot store reservations.
             "pairs" => check_charges(&store, layout).await,
-            _ => check(&store, layout).await,
+            _ => check_one_quota(&store, layout).await,
         }
         let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
         assert_eq!(fleet.counts().fallback_decisions, 0);
