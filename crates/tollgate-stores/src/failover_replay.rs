@@ -55,7 +55,7 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 /// - Answers are returned unchanged. Calls that only read are never paused.
 /// - Only actual usage is joined. For fixed windows and token buckets, the usage comes from a
 ///   reading. For permits, each permit is joined by its id. For sliding windows, logs and
-///   two-bucket estimates, this node's own admitted charges are joined, each at its position.
+///   two-bucket estimates, this node's own counted charges are joined, each at its position.
 /// - Refunds and resets through this node lower the recorded state. Answers to calls that were in
 ///   flight during a refund or reset do not raise the recorded state again.
 /// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from the time at

@@ -105,7 +105,8 @@ impl SlidingLog {
 ///
 /// If the log then has more than [`MAX_QUOTA`] entries, the two oldest become one entry, at the
 /// later of their times. This bounds the state of a limit with a large overdraft. The newer entries
-/// alone fill every quota, so no charge is decided otherwise, and no unit expires too early.
+/// alone fill every quota, so no unit expires too early. After a refund of newer units, a charge may
+/// fit later than without the merge.
 fn add(entries: &mut Vec<Entry>, now: Timestamp, cost: Cost) {
     match entries.last_mut() {
         Some(entry) if entry.at == now => {

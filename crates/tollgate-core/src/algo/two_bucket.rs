@@ -21,7 +21,7 @@ use crate::time::{MAX_EXACT, Millis, Timestamp};
 ///
 /// Each decision weights both buckets by the time of its own clock. If that clock lags behind the
 /// start of the current bucket, both buckets count in full. The used units are then at most twice
-/// the quota, and no units remain until the clock has caught up.
+/// the largest quota, and no units remain until the clock has caught up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TwoBucket {
     quota: u64,

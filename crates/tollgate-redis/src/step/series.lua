@@ -66,8 +66,10 @@ local function remove_from_series(cell, kept, units)
   if from == cell.first then
     cell.first = to + 2
   elseif from then
-    for _ = from, to + 1 do
-      table.remove(list, from)
+    -- The newer pairs move once. `table.remove` would move them again for each removed number.
+    local last, gap = #list, to + 2 - from
+    for index = from, last do
+      list[index] = list[index + gap]
     end
   end
 end

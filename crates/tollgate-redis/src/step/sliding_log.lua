@@ -34,8 +34,8 @@ local function sliding_log_algorithm()
   end
 
   -- Adds a charge. If the list becomes too long for a key, its two oldest entries become one, at
-  -- the later of their times. The newer entries alone then fill every quota, so no charge is decided
-  -- otherwise.
+  -- the later of their times. The newer entries alone then fill every quota, so no unit expires too
+  -- early.
   local function add_entry(cell, at, cost)
     add_to_series(cell, at, cost)
     local list, first = cell.list, cell.first

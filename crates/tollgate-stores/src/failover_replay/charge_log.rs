@@ -164,6 +164,12 @@ impl ChargeLog {
             {
                 self.tally(now, charge, position.0, |used| used.saturating_sub(reading.refunded));
             }
+            // A refused charge fills these at most to the quota, as in the store.
+            (Algorithm::TwoBucket(_) | Algorithm::SlidingLog(_), _) if counted > 0 && !admitted => {
+                let quota = charge.limit.capacity();
+                let fill = |used: u64| used.max(used.saturating_add(counted).min(quota));
+                self.tally(now, charge, reading.position.0, fill);
+            }
             (_, _) if counted > 0 => {
                 self.tally(now, charge, reading.position.0, |used| used.saturating_add(counted));
             }

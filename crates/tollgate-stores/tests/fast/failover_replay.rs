@@ -11,10 +11,10 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tollgate::model::algo::TokenBucket;
+use tollgate::model::algo::{SlidingLog, TokenBucket};
 use tollgate::model::{
-    Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Store,
-    Subject, Timestamp, assess,
+    Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Refusals,
+    Store, Subject, Timestamp, assess,
 };
 use tollgate::store::Memory;
 use tollgate_stores::FailoverReplay;
@@ -25,7 +25,7 @@ use tollgate_stores::failover_replay::{
 use crate::promoted::{Promoted, Servers};
 use crate::setup::{
     NOW, WINDOW, apply_one, calls, comparable, fixed, in_flight, of_every_kind, refund, replay,
-    take, user,
+    take, two_buckets, user,
 };
 
 const QUOTA: u64 = 100;
@@ -79,6 +79,20 @@ fn each_subject_is_replayed_with_its_own_quota() {
     at_once(apply_one(&node, NOW, &fast, &user(2), take(1, 11))).unwrap();
     servers.promote(Memory::default());
     assert_eq!(takes(&node, &slow, 12..=12).used, 10);
+}
+
+/// The bug: every counted refusal was replayed. The store then counted more units than the refusals
+/// had filled, and refused the subject for longer than before the failover.
+#[test]
+fn counted_refusals_were_replayed_beyond_the_quota() {
+    let log = Algorithm::SlidingLog(SlidingLog::new(10, WINDOW).unwrap());
+    for limit in [two_buckets("two", 10), Limit::new("log", log).unwrap()] {
+        let limit = limit.with_refusals(Refusals::Counted).unwrap();
+        let (servers, [node]) = nodes();
+        assert_eq!(takes(&node, &limit, 1..=100).used, 10, "{limit:?}");
+        servers.promote(Memory::default());
+        assert_eq!(takes(&node, &limit, 101..=101).used, 10, "{limit:?}");
+    }
 }
 
 #[test]
