@@ -230,12 +230,18 @@ impl Table {
         self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
     }
 
-    /// Removes the lease of the limit and subject of `charge`, because the store has reset their
-    /// state.
+    /// Removes the leases of the limit and subject of `charge`, because the store has reset their
+    /// state. The state can have leases under several quotas, such as those of an override and of
+    /// a plan. Their keys differ, so all entries are searched; resets are rare.
     pub(super) fn forget(&self, charge: &Charge<'_>) {
         self.resets.fetch_add(1, Ordering::AcqRel);
-        let key = self.warm.key(charge);
-        self.shard(key).lock().remove(&key);
+        let digest = charge.limit.state_digest();
+        let is_reset = |account: &LeaseSubject| {
+            account.limit.state_digest() == digest && account.subject == *charge.subject
+        };
+        for shard in &self.shards {
+            shard.lock().retain(|_, entry| !is_reset(&entry.account));
+        }
     }
 
     /// Returns refunds of the unused units that exceed the recent usage, for at most `most` limits

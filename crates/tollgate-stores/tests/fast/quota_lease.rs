@@ -207,6 +207,18 @@ fn what_is_forgotten_here_takes_its_lease_along() {
     assert_eq!((again.used, again.position), (1, position));
 }
 
+/// The bug: an administrator's reset has the quota of the policy. The lease of a subject with an
+/// override stayed, and its units were admitted although the store no longer counted them.
+#[test]
+fn a_reset_kept_the_lease_of_a_subject_with_another_quota() {
+    let (here, store, limit, _) = with_lease(1_000);
+    let of_policy = limit.with_quota(5_000, None).unwrap();
+    at_once(apply_one(&here, NOW, &of_policy, &user(1), Operation::Reset)).unwrap();
+    assert_eq!(here.held(), 0);
+    at_once(apply_one(&here, NOW, &limit, &user(1), take(1, 9))).unwrap();
+    assert_eq!(used(&store, &limit), 1);
+}
+
 /// A call uses a unit of a lease and waits for another limit. A reset discards the lease, and the
 /// other limit refuses the call.
 #[test]
