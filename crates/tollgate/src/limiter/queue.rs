@@ -2,13 +2,17 @@
 //! arrival.
 //!
 //! Every node has its own queues, one for each subject of a concurrency limit. A request that joins a
-//! queue peeks once, because a request that another limit refuses must not wait. After that, only
-//! the first request of a queue queries the store: when a request on the same node frees a slot, and
-//! every [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does
-//! not depend on the length of the queue.
+//! queue peeks once, because a request that another limit refuses must not wait. A replica that
+//! lags may answer the peek. If another limit refuses, a second call therefore charges the limits
+//! other than concurrency limits, and the primary answers this call. After that, only the first
+//! request of a queue queries the store: when a request on the same node frees a slot, and every
+//! [`QUEUE_POLL`] to find slots that other nodes freed. The load on the store therefore does not
+//! depend on the length of the queue.
 //!
-//! Limits with [`Refusals::Counted`] count a request once, when it is admitted or finally refused. A
-//! request on such a limit peeks before each charge.
+//! Limits with [`Refusals::Counted`] count a request when it is admitted or finally refused. A
+//! request on such a limit peeks before each charge. A charge can still lack a slot that the peek
+//! before the charge found, because another request took the slot in between, or because a replica
+//! that lags answered the peek. The store counts each such charge of a request as one more refusal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +25,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::policy::{PlannedCharge, Queue};
 use tollgate_core::{
-    Admission, Algorithm, Limit, Operation, Readings, Refusals, Store, StoreError, Subject,
+    Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Store, StoreError, Subject,
     Timestamp,
 };
 
@@ -74,12 +78,10 @@ impl<S: Store> Limiter<S> {
             return self.charge(now, planned, operation).await;
         }
         let answered = self.charge_or_wait(now, planned, operation, queue).await;
-        let is_refused_by_peek = answered.call == Call::Peek && answered.readings.is_ok();
-        if is_refused_by_peek && counts_refusals(planned) {
-            // The refusal is final, so the limits count it now.
-            return self.charge(answered.at, planned, operation).await;
+        match answered.call {
+            Call::Charge => answered,
+            Call::Peek => self.count_refusal(planned, operation, answered).await,
         }
-        answered
     }
 
     async fn charge_or_wait(
@@ -94,7 +96,7 @@ impl<S: Store> Limiter<S> {
             // Other requests wait for this slot already, so this request joins their queue, unless
             // another limit refuses the request.
             Some(slot) => {
-                let answered = self.peek_at_charges(now, planned).await;
+                let answered = self.peek_for_slot(now, planned, operation).await;
                 if !answered.is_admitted() && missing_slot(planned, &answered).is_none() {
                     return answered;
                 }
@@ -108,9 +110,9 @@ impl<S: Store> Limiter<S> {
         };
         match self.queues.join(slot, queue) {
             Some(ticket) => self.wait_for_slot(&ticket, until, planned, operation).await,
-            // The queue is full, and free slots belong to the requests in the queue. But the peek
-            // found every slot that the request needs, so no other request waits for these slots
-            // any more.
+            // The queue is full, but the peek found every slot that the request needs. This charge
+            // can take a slot that another node freed, before the first request of the queue finds
+            // the slot at its next poll.
             None if answered.is_admitted() => self.charge(now, planned, operation).await,
             None => answered,
         }
@@ -127,34 +129,112 @@ impl<S: Store> Limiter<S> {
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
         let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
-            return self.attempt(self.now(), planned, operation).await;
+            return self.charge(self.now(), planned, operation).await;
         };
-        loop {
+        // The last query is a charge, so the limits count the request even if they refuse it.
+        while Instant::now() < until {
             let answered = self.attempt(self.now(), planned, operation).await;
-            if missing_slot(planned, &answered).is_none() || Instant::now() >= until {
+            if missing_slot(planned, &answered).is_none() {
                 return answered;
             }
             let next = until.min(Instant::now() + QUEUE_POLL);
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
+        self.charge(self.now(), planned, operation).await
     }
 
-    /// Charges `planned`. If a limit counts refusals, peeks first, and charges only if the peek
-    /// finds that every limit admits the request. The store therefore does not count the attempts
-    /// of a waiting request as refusals.
+    /// Charges `planned`. If a limit counts refusals, peeks first, and does not charge if the peek
+    /// finds no slot. The store therefore does not count the attempts of a waiting request as
+    /// refusals.
     async fn attempt(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
-        operation: impl Fn(&PlannedCharge) -> Operation,
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
-        if counts_refusals(planned) {
-            let answered = self.peek_at_charges(now, planned).await;
+        if planned.iter().any(counts_refusals) {
+            let answered = self.peek_for_slot(now, planned, operation).await;
             if !answered.is_admitted() {
                 return answered;
             }
         }
         self.charge(now, planned, operation).await
+    }
+
+    /// Peeks at `planned`. If a limit other than a concurrency limit refuses, queries the primary,
+    /// because a replica that lags may have answered the peek. The result is a refusal of the
+    /// primary, which counts as one on limits that count refusals, or the answer of a peek.
+    async fn peek_for_slot(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
+    ) -> Answered {
+        let answered = self.peek_at_charges(now, planned).await;
+        match &answered.readings {
+            Ok(readings) if prevents_charges(planned, readings, operation) => {
+                self.charge_without_slots(now, planned, operation).await
+            }
+            _ => answered,
+        }
+    }
+
+    /// Charges the limits of `planned` other than concurrency limits, at which the call only peeks.
+    /// A slot that was freed therefore stays free for the first request of the queue. If the store
+    /// makes the charges, this function undoes them and returns the answer as that of a peek.
+    async fn charge_without_slots(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation + Copy,
+    ) -> Answered {
+        let without_slot = |planned: &PlannedCharge| match is_slot(planned) {
+            true => Operation::Peek { cost: planned.cost },
+            false => operation(planned),
+        };
+        let readings = self.apply(now, planned, without_slot).await;
+        let made = match &readings {
+            Ok(made) if !prevents_charges(planned, made, operation) => made,
+            _ => return Answered { at: now, call: Call::Charge, readings },
+        };
+        let charges = planned.iter().zip(made.iter());
+        let refunds: Vec<Charge<'_>> = charges
+            .filter_map(|(planned, made)| {
+                let operation = without_slot(planned).inverse(made.position)?;
+                Some(Charge { limit: &planned.limit, subject: &planned.subject, operation })
+            })
+            .collect();
+        if !refunds.is_empty() {
+            // If the store does not answer, the charges remain until their windows end.
+            let answer = self.store.apply(now, &refunds).await;
+            self.notify_holds(&refunds, &answer);
+        }
+        Answered { at: now, call: Call::Peek, readings }
+    }
+
+    /// Charges the limits of `planned` that count refusals, and only these limits, for a request
+    /// that the peek `refused` refuses finally. The call takes no slot. Returns `refused` with the
+    /// readings of the charged limits.
+    async fn count_refusal(
+        &self,
+        planned: &[PlannedCharge],
+        operation: impl Fn(&PlannedCharge) -> Operation,
+        mut refused: Answered,
+    ) -> Answered {
+        let Ok(readings) = &mut refused.readings else { return refused };
+        let counting: Vec<_> = planned.iter().filter(|it| counts_refusals(it)).cloned().collect();
+        // A reservation would reserve units for a request that does not run, so the units are
+        // charged.
+        let charge = |planned: &PlannedCharge| match operation(planned) {
+            Operation::Reserve { cost, id, .. } => Operation::Charge { cost, id },
+            other => other,
+        };
+        if let Ok(counted) = self.apply(refused.at, &counting, charge).await {
+            let both = planned.iter().zip(readings.iter_mut());
+            let peeked = both.filter_map(|(it, peeked)| counts_refusals(it).then_some(peeked));
+            peeked.zip(counted.iter()).for_each(|(peeked, counted)| *peeked = *counted);
+        }
+        refused
     }
 
     async fn charge(
@@ -181,8 +261,22 @@ impl Answered {
     }
 }
 
-fn counts_refusals(planned: &[PlannedCharge]) -> bool {
-    planned.iter().any(|planned| planned.limit.refusals() == Refusals::Counted)
+fn counts_refusals(planned: &PlannedCharge) -> bool {
+    planned.limit.refusals() == Refusals::Counted
+}
+
+/// Returns whether the charges of `planned` would be refused even if every slot were free,
+/// according to `readings`. A limit at which `operation` only peeks prevents no charge.
+fn prevents_charges(
+    planned: &[PlannedCharge],
+    readings: &Readings,
+    operation: impl Fn(&PlannedCharge) -> Operation,
+) -> bool {
+    planned.iter().zip(readings.iter()).any(|(planned, reading)| {
+        reading.admission != Admission::Now
+            && !is_slot(planned)
+            && !matches!(operation(planned), Operation::Peek { .. })
+    })
 }
 
 /// Returns the first charge that lacks a free slot of a concurrency limit. Returns `None` if the

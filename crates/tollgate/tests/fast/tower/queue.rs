@@ -7,12 +7,16 @@ use std::time::Duration;
 use http::StatusCode;
 use http_body_util::BodyExt;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tollgate::limiter::QUEUE_POLL;
 use tollgate::model::policy::{ChargeOn, Policy, Queue, Rule, RuleMode};
-use tollgate::model::{Millis, Refusals, RequestAttributes, Store};
+use tollgate::model::{
+    Charge, Millis, Operation, Readings, Refusals, RequestAttributes, Store, StoreError, Timestamp,
+};
 use tollgate::store::Memory;
 
+use crate::faulty::{Faulty, Trouble};
 use crate::tower::world::{PEER, World, concurrent, github, policy, rule, window};
 
 const WAIT: Duration = Duration::from_secs(2);
@@ -140,14 +144,60 @@ async fn a_client_above_another_limit_does_not_join_an_existing_queue() {
     }
 }
 
-/// Returns a policy with one concurrent request, a queue, and a window of 100 that counts refused
-/// requests. A rule of its own charges the window.
+/// A primary and a replica that has not received the newest data of the primary. The replica answers
+/// calls that only peek.
+struct WithStaleReplica {
+    primary: Memory,
+    replica: Arc<Memory>,
+}
+
+impl Store for WithStaleReplica {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let is_peek = |charge: &Charge<'_>| matches!(charge.operation, Operation::Peek { .. });
+        match charges.iter().all(is_peek) {
+            true => self.replica.apply(now, charges).await,
+            false => self.primary.apply(now, charges).await,
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_lags_does_not_keep_a_request_from_an_existing_queue() {
+    let replica = Arc::new(Memory::default());
+    let earlier = World::over(in_flight(1, 2), Arc::clone(&replica));
+    for _ in 0..4 {
+        assert_eq!(earlier.get("/4").await.status(), StatusCode::OK);
+    }
+    // The replica still counts four requests for `/4`. The primary counts three.
+    let store = WithStaleReplica { primary: Memory::default(), replica };
+    let world = World::over(in_flight(1, 2), store);
+    for _ in 0..3 {
+        assert_eq!(world.get("/4").await.status(), StatusCode::OK);
+    }
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    let waiting = start(&world, 1, &served).await;
+    let joining = tokio::spawn(world.get("/4"));
+    let_others_run().await;
+    assert_eq!(world.limiter.queued(), 2);
+    world.gate.add_permits(2);
+    for request in [running, waiting] {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(joining.await.unwrap().status(), StatusCode::OK);
+}
+
+/// Returns a policy with one concurrent request, a queue of one request, and a window of 100 that
+/// counts refused requests. A rule of its own charges the window. Requests for `/4` are also charged
+/// on a window of four.
 fn counting_refusals() -> Policy {
     let mut all = rule("all", "/**", &[0], RuleMode::Enforce);
     all.queue = Some(Queue { wait: Millis::from_secs(WAIT.as_secs()), length: 1 });
     let counting = rule("counting", "/**", &[1], RuleMode::Enforce);
+    let narrow = rule("narrow", "/4", &[2], RuleMode::Enforce);
     let counted = window("counted", 100).with_refusals(Refusals::Counted).unwrap();
-    policy(vec![concurrent(1), counted], vec![all, counting], github())
+    let limits = vec![concurrent(1), counted, window("narrow", 4)];
+    policy(limits, vec![all, counting, narrow], github())
 }
 
 /// Returns the used units of the window that counts refused requests.
@@ -193,6 +243,85 @@ async fn a_request_that_waited_in_vain_is_counted_once_as_refused() {
     assert_eq!(waiting.await.unwrap(), StatusCode::TOO_MANY_REQUESTS);
     assert_eq!(counted(&world).await, 2);
     running.abort();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_another_limit_refuses_is_counted_once_if_others_wait() {
+    let world = World::new(counting_refusals());
+    for _ in 0..4 {
+        assert_eq!(world.get("/4").await.status(), StatusCode::OK);
+    }
+    assert_eq!(world.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&world).await, 5);
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    let waiting = start(&world, 1, &served).await;
+    assert_eq!(counted(&world).await, 6);
+    assert_eq!(world.get("/4").await.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&world).await, 7);
+    world.gate.add_permits(2);
+    for request in [running, waiting] {
+        assert_eq!(request.await.unwrap(), StatusCode::OK);
+    }
+    assert_eq!(counted(&world).await, 8);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_refused_by_a_full_queue_takes_no_slot_to_count_its_refusal() {
+    let world = World::over(counting_refusals(), Faulty::new());
+    let served = Arc::default();
+    let running = start(&world, 0, &served).await;
+    let waiting = start(&world, 1, &served).await;
+    let (refused_by, found_by) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+    // The peek of the new request finds no slot. The answer arrives after the slot was released,
+    // and before the waiting request takes the slot.
+    let peek_of_new = Trouble::Late(Arc::clone(&refused_by));
+    let peek_of_waiting = Trouble::Held(Arc::clone(&found_by));
+    world.limiter.store().next([peek_of_new, Trouble::None, peek_of_waiting]);
+    let new = tokio::spawn(world.get("/"));
+    let_others_run().await;
+    let calls = world.limiter.store().calls();
+    world.gate.add_permits(1);
+    assert_eq!(running.await.unwrap(), StatusCode::OK);
+    while world.limiter.store().calls() < calls + 2 {
+        tokio::task::yield_now().await;
+    }
+    refused_by.add_permits(1);
+    let refused = new.await.unwrap();
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(counted(&world).await, 2, "the running request and the refused request");
+    found_by.add_permits(1);
+    world.gate.add_permits(1);
+    assert_eq!(waiting.await.unwrap(), StatusCode::OK);
+    assert_eq!(counted(&world).await, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn each_slot_that_another_node_takes_after_the_peek_counts_one_more_refusal() {
+    let store = Arc::new(Faulty::new());
+    let here = World::over(counting_refusals(), Arc::clone(&store));
+    let there = World::over(counting_refusals(), Arc::clone(&store));
+    let served = Arc::default();
+    let running = start(&there, 0, &served).await;
+    let waiting = start(&here, 1, &served).await;
+    there.gate.add_permits(1);
+    assert_eq!(running.await.unwrap(), StatusCode::OK);
+    let_others_run().await;
+    // The waiting request finds the slot at its next poll. Another request takes the slot before the
+    // charge of the waiting request arrives.
+    let charge = Arc::new(Semaphore::new(0));
+    store.next([Trouble::None, Trouble::Held(Arc::clone(&charge))]);
+    tokio::time::advance(QUEUE_POLL).await;
+    let_others_run().await;
+    let faster = start(&there, 2, &served).await;
+    charge.add_permits(1);
+    let_others_run().await;
+    assert_eq!(counted(&here).await, 3, "two running requests, and the lost slot");
+    there.gate.add_permits(1);
+    assert_eq!(faster.await.unwrap(), StatusCode::OK);
+    here.gate.add_permits(1);
+    assert_eq!(waiting.await.unwrap(), StatusCode::OK);
+    assert_eq!(counted(&here).await, 4);
 }
 
 #[tokio::test(start_paused = true)]
