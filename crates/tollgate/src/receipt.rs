@@ -51,6 +51,9 @@ struct Entry {
     estimates: Vec<Estimate>,
     /// The parts of the cost that are charged only for some status codes of the response.
     conditions: Vec<ConditionalCost>,
+    /// Whether the limit could refuse the request. Only such a limit carries over the units that a
+    /// settlement cannot charge.
+    is_enforced: bool,
 }
 
 impl Receipt {
@@ -66,11 +69,29 @@ impl Receipt {
             .filter(|(planned, _)| planned.cost != Cost::PEEK)
             .map(|(planned, position)| {
                 let PlannedCharge { limit, subject, cost, estimates, conditions } = planned;
-                Entry { limit, subject, cost, position, earlier: 0, estimates, conditions }
+                Entry {
+                    limit,
+                    subject,
+                    cost,
+                    position,
+                    earlier: 0,
+                    estimates,
+                    conditions,
+                    is_enforced: true,
+                }
             })
             .collect();
         let (deduplication, charged_at) = (Deduplication::Unneeded, None);
         Self { id, entries, deduplication, purpose, charged_at }
+    }
+
+    /// Marks all charges as charges on limits that could not refuse the request: limits of rules in
+    /// shadow mode, limits that are not enforced for their subjects, and candidates.
+    pub(crate) fn not_enforced(mut self) -> Self {
+        for entry in &mut self.entries {
+            entry.is_enforced = false;
+        }
+        self
     }
 
     /// Adds a charge of the same request after the other charges.
@@ -159,6 +180,7 @@ impl Receipt {
                         Some(known) => {
                             known.cost = known.cost.plus(entry.cost);
                             known.conditions.extend(entry.conditions);
+                            known.is_enforced |= entry.is_enforced;
                             known.position = ChargePosition(known.position.0.max(entry.position.0));
                         }
                         None => one.push(entry),
@@ -296,9 +318,10 @@ impl Receipt {
         self.entries.iter().map(|entry| &entry.limit)
     }
 
-    /// Returns the charged or reserved units of each limit, in the order of the store calls.
-    pub(crate) fn held(&self) -> impl Iterator<Item = Cost> {
-        self.entries.iter().map(|entry| entry.cost)
+    /// Returns the charged or reserved units of each limit, in the order of the store calls. The
+    /// item of a limit that could not refuse the request is `None`.
+    pub(crate) fn enforced_costs(&self) -> impl Iterator<Item = Option<Cost>> {
+        self.entries.iter().map(|entry| entry.is_enforced.then_some(entry.cost))
     }
 
     /// Returns the permits: the concurrency limit and the subject of each.

@@ -22,9 +22,13 @@ struct HeldReceipt<A: FnOnce(Receipt)> {
 }
 
 impl<A: FnOnce(Receipt)> HeldReceipt<A> {
-    /// Joins the receipt with the receipt of further charges of the same request.
-    fn add(&mut self, receipt: Option<Receipt>) {
-        self.receipt = Receipt::joined(self.receipt.take(), receipt);
+    /// Joins the receipt, and the receipt `reserved`, with the receipts of further charges of the
+    /// same request, whose limits cannot refuse the request.
+    fn add(&mut self, reserved: &mut Option<Receipt>, further: ChargeRecord) {
+        let counted = further.receipt.map(Receipt::not_enforced);
+        self.receipt = Receipt::joined(self.receipt.take(), counted);
+        let counted = further.reserved.map(Receipt::not_enforced);
+        *reserved = Receipt::joined(reserved.take(), counted);
     }
 }
 
@@ -66,8 +70,7 @@ impl<S: Store> Limiter<S> {
             let is_answered =
                 !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();
             decision.shadow = Some(evaluation);
-            held.add(record.receipt);
-            decision.reserved = Receipt::joined(decision.reserved.take(), record.reserved);
+            held.add(&mut decision.reserved, record);
             candidates.extend(more);
             if is_answered {
                 applied.retain(|applied| applied.definition.effect == Effect::Counted);
@@ -76,8 +79,7 @@ impl<S: Store> Limiter<S> {
         }
         if !candidates.is_empty() {
             let record = self.evaluate_candidates(now, id, &mut decision, candidates, mode).await;
-            held.add(record.receipt);
-            decision.reserved = Receipt::joined(decision.reserved.take(), record.reserved);
+            held.add(&mut decision.reserved, record);
         }
         decision.receipt = held.receipt.take();
         decision

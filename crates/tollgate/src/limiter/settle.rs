@@ -16,8 +16,9 @@ impl<S: Store> Limiter<S> {
     /// charged. Settling the same receipt again has no further effect.
     ///
     /// A cost that does not fit into the limit is carried over: this limiter charges the rest
-    /// before its next decisions on the same subject. A node carries over costs for at most
-    /// [`MAX_UNPAID`](super::MAX_UNPAID) pairs of a limit and a subject.
+    /// before its next decisions on the same subject. A limit that could not refuse the request
+    /// carries over no cost: a candidate, or a limit of a rule in shadow mode. A node carries over
+    /// costs for at most [`MAX_UNPAID`](super::MAX_UNPAID) pairs of a limit and a subject.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The reservation then expires at its previous

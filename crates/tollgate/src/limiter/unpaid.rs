@@ -166,7 +166,9 @@ impl UnpaidCosts {
 }
 
 impl<S: Store> Limiter<S> {
-    /// Records the units of `receipt` that its settlement `charges` could not charge.
+    /// Records the units of `receipt` that its settlement `charges` could not charge. Leaves out
+    /// limits that could not refuse the request: a limit must not be charged for its candidate, and
+    /// no decision charges the unpaid costs of a limit that is not enforced.
     pub(super) fn carry_over(
         &self,
         now: Timestamp,
@@ -174,8 +176,11 @@ impl<S: Store> Limiter<S> {
         charges: &[Charge<'_>],
         readings: &[Reading],
     ) {
-        for ((charge, held), reading) in charges.iter().zip(receipt.held()).zip(readings) {
-            let Operation::Settle { cost, .. } = charge.operation else { continue };
+        let charges = charges.iter().zip(receipt.enforced_costs());
+        for ((charge, held), reading) in charges.zip(readings) {
+            let (Operation::Settle { cost, .. }, Some(held)) = (charge.operation, held) else {
+                continue;
+            };
             let excess = cost.get().saturating_sub(held.get());
             let units = excess.saturating_sub(reading.added);
             if units > 0 && reading.admission == Admission::Now && !is_concurrency(charge.limit) {

@@ -40,6 +40,10 @@ const CONDITIONAL: u8 = 0x80;
 /// the quota.
 const BY_VALUE: u8 = 0x40;
 
+/// The flag in the byte of an entry's algorithm that states that the limit could not refuse the
+/// request.
+const NOT_ENFORCED: u8 = 0x20;
+
 /// A receipt that was read from its text.
 pub(crate) struct UnsealedReceipt {
     /// The receipt, without entries of limits that the policy no longer has.
@@ -148,7 +152,8 @@ impl Entry {
         let value =
             self.limit.quota_value().and_then(|it| Some((u8::try_from(it.len()).ok()?, it)));
         let by_value = if value.is_some() { BY_VALUE } else { 0 };
-        bytes.push(kind(&self.limit) | flag | by_value);
+        let not_enforced = if self.is_enforced { 0 } else { NOT_ENFORCED };
+        bytes.push(kind(&self.limit) | flag | by_value | not_enforced);
         bytes.extend(self.cost.get().to_be_bytes());
         bytes.extend(self.position.0.to_be_bytes());
         bytes.extend(length.to_be_bytes());
@@ -169,7 +174,8 @@ impl Entry {
     fn read(rest: &mut &[u8], policy: &Policy) -> Option<Option<Self>> {
         let digest = u128::from_be_bytes(take(rest)?);
         let [flagged_kind] = take(rest)?;
-        let charged_kind = flagged_kind & !(CONDITIONAL | BY_VALUE);
+        let charged_kind = flagged_kind & !(CONDITIONAL | BY_VALUE | NOT_ENFORCED);
+        let is_enforced = flagged_kind & NOT_ENFORCED == 0;
         let cost = Cost::new(u64::from_be_bytes(take(rest)?))?;
         let position = ChargePosition(u64::from_be_bytes(take(rest)?));
         let length = usize::try_from(u32::from_be_bytes(take(rest)?)).ok()?;
@@ -201,8 +207,8 @@ impl Entry {
             let quotas = value.and_then(|value| policy.quotas_of(limit)?.of(value));
             let own = || Some(Arc::new(limit.of_tenant_value(value?)?));
             let limit = quotas.cloned().or_else(own).unwrap_or_else(|| Arc::clone(limit));
-            let estimates = Vec::new();
-            Self { limit, subject, cost, position, earlier: 0, estimates, conditions }
+            let (earlier, estimates) = (0, Vec::new());
+            Self { limit, subject, cost, position, earlier, estimates, conditions, is_enforced }
         }))
     }
 }

@@ -2,6 +2,7 @@
 
 mod at_once;
 mod billing_days;
+mod carried_over;
 mod concurrency_wait;
 mod decisions;
 mod degraded;
