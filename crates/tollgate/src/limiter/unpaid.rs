@@ -203,11 +203,12 @@ impl<S: Store> Limiter<S> {
                         break;
                     }
                     Debt::Wait(state) => match ended(state, &mut until).await {
-                        // The limit had no room for the units that are still unpaid.
-                        ChargeEnd::Ended => break,
+                        // After the end of the charge, the limit had no room for the units that are
+                        // still unpaid. After the longest wait, the units stay unpaid. The costs of
+                        // the next limits are still charged.
+                        ChargeEnd::Ended | ChargeEnd::TimedOut => break,
                         // The charging client disconnected, so another request charges the cost.
                         ChargeEnd::Dropped => {}
-                        ChargeEnd::TimedOut => return,
                     },
                 }
             }

@@ -233,6 +233,31 @@ async fn a_request_waits_for_the_charge_of_an_unpaid_cost_for_a_bounded_time() {
     assert!((MAX_UNPAID_WAIT..MAX_UNPAID_WAIT * 2).contains(&started.elapsed()));
 }
 
+/// The bug: a decision that waited too long for the charge of one unpaid cost also skipped the
+/// unpaid costs of the limits after it.
+#[tokio::test(start_paused = true)]
+async fn a_long_wait_for_one_unpaid_cost_skipped_the_unpaid_costs_of_later_limits() {
+    let limiter = Limiter::new(policy(), Faulty::new()).with_clock(ManualClock::new(START));
+    let receipt = reserve_at(&limiter, START, MINUTE).await.receipt.unwrap();
+    // One request and 90 tokens are unpaid.
+    let real = |limit: &Limit, held: Cost| match limit.name() {
+        "requests" => Cost::new(4).unwrap(),
+        "tokens" => Cost::new(200).unwrap(),
+        _ => held,
+    };
+    limiter.settle(receipt, real).await.unwrap();
+    let now = START.after(MINUTE);
+    let never = Arc::new(Semaphore::new(0));
+    limiter.store().next([Trouble::Held(never)]);
+    let mut first = pin!(reserve_at(&limiter, now, MINUTE));
+    timeout(Duration::ZERO, &mut first).await.expect_err("the charge of the requests is held");
+    let started = Instant::now();
+    let second = reserve_at(&limiter, now, MINUTE).await;
+    let refused: Vec<_> = second.evaluation.refusals().map(|it| it.limit.name()).collect();
+    assert_eq!(refused, ["tokens"], "90 of 100 are paid");
+    assert!((MAX_UNPAID_WAIT..MAX_UNPAID_WAIT * 2).contains(&started.elapsed()));
+}
+
 #[tokio::test]
 async fn a_reset_cancels_carried_over_costs() {
     let limiter = limiter(&HashKey::random());
