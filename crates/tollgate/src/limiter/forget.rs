@@ -10,7 +10,8 @@ impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
     /// statuses of the subjects. The next charge begins a new window, and earlier receipts are
     /// void. The costs of `planned` have no effect. Also cancels the costs that this limiter
-    /// [carried over](Self::settle_metered_at). Other nodes keep theirs.
+    /// [carried over](Self::settle_metered_at), even if the store does not answer. Other nodes keep
+    /// theirs.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the
@@ -20,9 +21,14 @@ impl<S: Store> Limiter<S> {
         now: Timestamp,
         planned: &[PlannedCharge],
     ) -> Result<Evaluation, StoreError> {
+        // A cost that another request charges now must not be charged after the reset. The request
+        // charges nothing if the cost was cancelled before, and otherwise made its reservation
+        // before the reset, which makes the reservation void.
+        self.unpaid.cancel(planned);
         let readings = self.apply(now, planned, |_| Operation::Reset).await?;
         match readings.source() {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
+                // A settlement may have added a cost while the store executed the reset.
                 self.unpaid.cancel(planned);
                 Ok(self.evaluate_readings(now, planned, &readings))
             }

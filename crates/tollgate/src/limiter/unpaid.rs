@@ -88,8 +88,7 @@ impl Charging<'_> {
     fn settle(&self) {
         self.costs.with(|table| {
             let Some(unpaid) = table.get_mut(&self.key) else { return };
-            let is_own = |state: &ChargeState| state.same_channel(&self.state.subscribe());
-            if !unpaid.charging.as_ref().is_some_and(is_own) {
+            if !self.is_mark_of(unpaid) {
                 return;
             }
             unpaid.charging = None;
@@ -98,6 +97,22 @@ impl Charging<'_> {
                 table.remove(&self.key);
             }
         });
+    }
+
+    /// Returns the cost that is still to be charged. Returns a cost of 0 if a reset cancelled the
+    /// cost or a full table replaced it.
+    fn cost(&self) -> Cost {
+        let is_marked = |unpaid: &Unpaid| self.is_mark_of(unpaid);
+        match self.costs.with(|table| table.get(&self.key).is_some_and(is_marked)) {
+            true => Cost::up_to(self.units),
+            false => Cost::PEEK,
+        }
+    }
+
+    /// Returns whether `unpaid` has the mark of this charge.
+    fn is_mark_of(&self, unpaid: &Unpaid) -> bool {
+        let is_own = |state: &ChargeState| state.same_channel(&self.state.subscribe());
+        unpaid.charging.as_ref().is_some_and(is_own)
     }
 }
 
@@ -198,8 +213,8 @@ impl<S: Store> Limiter<S> {
             while let Some(debt) = self.unpaid.begin_charge(limit, subject) {
                 match debt {
                     Debt::Charge(charging) => {
-                        let cost = Cost::up_to(charging.units);
-                        charging.end(self.charge_up_to(now, limit, subject, cost).await);
+                        let paid = self.pay(now, limit, subject, &charging).await;
+                        charging.end(paid);
                         break;
                     }
                     Debt::Wait(state) => match ended(state, &mut until).await {
@@ -215,15 +230,15 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges at most `cost`: as many units as the limit and its overdraft have left. Returns the
+    /// Charges as many units of `charging` as the limit and its overdraft have left. Returns the
     /// number of charged units. If the store's answer is lost, or the caller drops this future, the
     /// limiter charges the same units again later.
-    async fn charge_up_to(
+    async fn pay(
         &self,
         now: Timestamp,
         limit: &Limit,
         subject: &Subject,
-        cost: Cost,
+        charging: &Charging<'_>,
     ) -> u64 {
         let id = new_charge_id();
         let charge = |operation| Charge { limit, subject, operation };
@@ -233,11 +248,14 @@ impl<S: Store> Limiter<S> {
         let Some(first) = first.filter(|reading| reading.admission == Admission::Now) else {
             return 0;
         };
+        // If a reset cancelled the cost meanwhile, the reservation may be in the new window. The
+        // cost must not be charged there.
+        let cost = charging.cost();
         let settle = Operation::Settle { id, position: first.position, cost };
         let rest = self.store.apply(now, &[charge(settle)]).await.ok();
         let rest = rest.and_then(|readings| readings.iter().next().copied());
         match rest.filter(|reading| reading.admission == Admission::Now) {
-            Some(rest) => rest.added.saturating_add(Cost::ONE.get()),
+            Some(rest) => rest.added.saturating_add(Cost::ONE.get()).min(cost.get()),
             None => 0,
         }
     }
@@ -335,9 +353,11 @@ mod tests {
         let units = || unpaid.with(|table| table.get(&key_of(&limit, &subject)).map(|it| it.units));
         unpaid.add(&limit, &subject, 5, Timestamp::from_millis(1));
         let replaced = charge().unwrap();
+        assert_eq!(replaced.cost().get(), 5);
         unpaid.with(HashMap::clear);
         unpaid.add(&limit, &subject, 7, Timestamp::from_millis(2));
         let charging = charge().unwrap();
+        assert_eq!((replaced.cost(), charging.cost().get()), (Cost::PEEK, 7));
         replaced.end(5);
         assert_eq!(units(), Some(7));
         assert!(charge().is_none(), "the later cost is still being charged");

@@ -287,6 +287,32 @@ async fn a_reset_during_the_charge_of_an_unpaid_cost_cancels_the_cost() {
     assert!(reserve_at(&limiter, now, MINUTE).await.is_admitted(), "nothing is unpaid");
 }
 
+/// The bug: a request that charged an unpaid cost during a reset charged the whole cost after the
+/// reset, although the reset cancelled the cost.
+#[tokio::test]
+async fn a_cost_that_a_reset_cancelled_was_charged_after_the_reset() {
+    // The store executes the reset before one of the two calls that charge the cost. The answer to
+    // the reset arrives after both calls.
+    for calls_before in 0..2 {
+        let (limiter, now) = in_debt().await;
+        let planned = limiter.policy().plan(&FACTS, limiter.key()).enforced;
+        let (charge, answer) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let answered = std::iter::repeat_n(Trouble::None, calls_before);
+        let held = [Trouble::Held(Arc::clone(&charge)), Trouble::Late(Arc::clone(&answer))];
+        limiter.store().next(answered.chain(held));
+        let mut first = pin!(reserve_at(&limiter, now, MINUTE));
+        timeout(Duration::ZERO, &mut first).await.expect_err("the charge is held");
+        let mut reset = pin!(limiter.forget_at(now, &planned));
+        timeout(Duration::ZERO, &mut reset).await.expect_err("the answer is late");
+        charge.add_permits(1);
+        let first = first.await;
+        answer.add_permits(1);
+        reset.await.unwrap();
+        assert_eq!(first.evaluation.statuses[1].used, 40, "{calls_before}");
+        assert!(first.is_admitted() && reserve_at(&limiter, now, MINUTE).await.is_admitted());
+    }
+}
+
 #[tokio::test]
 async fn a_settlement_has_the_room_that_an_override_gives() {
     let key = HashKey::random();
