@@ -16,7 +16,7 @@ async fn the_memory_store_is_a_store() {
 
 #[tokio::test]
 async fn a_store_of_one_shard_is_a_store() {
-    check(&Memory::new(Bounds { max_entries: 2_000, max_bytes: 1 << 24 }), "small").await;
+    check(&Memory::new(Bounds { max_entries: 4_095, max_bytes: 1 << 24 }), "small").await;
 }
 
 #[tokio::test]
