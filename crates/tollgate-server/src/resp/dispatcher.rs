@@ -128,6 +128,11 @@ where
                 break Progress::Sending;
             }
             if self.executing.is_some() {
+                if self.session.sender() == ClientAuth::Unauthenticated {
+                    // The listener no longer has the token that authenticated the client.
+                    self.executing = None;
+                    break Progress::End;
+                }
                 Box::pin(self.execute_queued()).await;
                 continue;
             }
@@ -441,18 +446,24 @@ mod tests {
     use tollgate::store::Memory;
 
     use super::*;
+    use crate::access::Tokens;
+
+    const COMMANDS: usize = transaction::MAX_QUEUED;
+
+    /// Returns a transaction of [`COMMANDS`] commands that reply `word`, and a `PING` after it.
+    fn transaction(word: &str) -> Vec<u8> {
+        let echo = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{word}\r\n", word.len()).repeat(COMMANDS);
+        format!("*1\r\n$5\r\nMULTI\r\n{echo}*1\r\n$4\r\nEXEC\r\n*1\r\n$4\r\nPING\r\n").into()
+    }
 
     #[tokio::test]
     async fn the_replies_of_a_transaction_are_sent_in_parts() {
-        const COMMANDS: usize = transaction::MAX_QUEUED;
         let limiter = Limiter::new(Policy::default(), Memory::default());
         let (access, latency) = (Access::Open, Histogram::default());
         let decide = |request: DecisionRequest<'_>| limiter.decide(request);
         let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
         let word = "x".repeat(200);
-        let echo = format!("*2\r\n$4\r\nECHO\r\n$200\r\n{word}\r\n").repeat(COMMANDS);
-        let input = format!("*1\r\n$5\r\nMULTI\r\n{echo}*1\r\n$4\r\nEXEC\r\n*1\r\n$4\r\nPING\r\n");
-        let (mut input, mut parts) = (input.into_bytes(), Vec::new());
+        let (mut input, mut parts) = (transaction(&word), Vec::new());
         let mut progress = Progress::Sending;
         while progress == Progress::Sending {
             progress = dispatcher.answer(&mut input).await;
@@ -466,5 +477,23 @@ mod tests {
         let queued = "+QUEUED\r\n".repeat(COMMANDS);
         let replies = format!("$200\r\n{word}\r\n").repeat(COMMANDS);
         assert_eq!(parts.concat(), format!("+OK\r\n{queued}*{COMMANDS}\r\n{replies}+PONG\r\n"));
+    }
+
+    #[tokio::test]
+    async fn a_transaction_ends_when_the_token_of_the_client_is_revoked() {
+        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let tokens = Tokens::parse("0123456789abcdef").unwrap();
+        let (access, latency) = (Access::Tokens(tokens.clone()), Histogram::default());
+        let decide = |request: DecisionRequest<'_>| limiter.decide(request);
+        let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
+        let mut input = b"*2\r\n$4\r\nAUTH\r\n$16\r\n0123456789abcdef\r\n".to_vec();
+        input.extend(transaction(&"x".repeat(200)));
+        assert_eq!(dispatcher.answer(&mut input).await, Progress::Sending);
+        assert!(dispatcher.executing.is_some());
+        dispatcher.replies().clear(MAX_REPLIES);
+        tokens.replace("fedcba9876543210").unwrap();
+        assert_eq!(dispatcher.answer(&mut input).await, Progress::End);
+        assert!(dispatcher.replies().as_bytes().is_empty());
+        assert_eq!(dispatcher.queued_bytes(), 0);
     }
 }
