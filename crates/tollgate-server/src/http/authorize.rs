@@ -110,9 +110,7 @@ fn answer<S: Store + 'static>(
     mut decision: Decision,
     request: &HeaderMap,
 ) -> Response {
-    if !decision.candidates.is_empty()
-        && let Some(receipt) = decision.receipt.take()
-    {
+    if let Some(receipt) = decision.receipt.take() {
         // A limit that counts units can have a candidate that takes permits.
         let (counted, permits) = receipt.split_permits();
         decision.receipt = Some(counted);
