@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 use tollgate::model::{KeyedHash, Store};
+use tollgate::trace;
 
 use super::app::App;
 use super::audit_log::Entry;
@@ -73,11 +74,11 @@ impl<S: Store> App<S> {
 }
 
 /// Makes a change and its audit entry, in a task of their own. If the administrator disconnects,
-/// the task still completes both.
+/// the task still completes both. The spans of the task belong to the trace of the caller.
 pub(super) async fn in_own_task<F>(change: F) -> Answer
 where
     F: Future<Output = Answer> + Send + 'static,
 {
-    let made = tokio::spawn(change).await;
+    let made = tokio::spawn(trace::instrument(change)).await;
     made.unwrap_or_else(|error| Err(Problem::new(Kind::Internal, error.to_string())))
 }

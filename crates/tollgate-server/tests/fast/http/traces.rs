@@ -1,13 +1,17 @@
 //! Spans of requests at the HTTP listener, and their parents.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use axum::body::Body;
 use axum::http::Request;
+use tollgate::model::{Charge, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
-use tollgate::trace::SpanKind;
 use tollgate::trace::opentelemetry::Value;
 use tollgate::trace::opentelemetry::trace::SpanId;
+use tollgate::trace::{self, SpanKind};
 use tollgate_server::otlp::{ParentSampling, SpanData, SpanReceiver, sampler, tracer};
-use tollgate_server::{HttpOptions, Peer};
+use tollgate_server::{Access, HttpOptions, Peer};
 
 use crate::http::world::World;
 
@@ -75,4 +79,30 @@ async fn what_is_no_charge_has_a_span_without_a_decision_and_operators_have_none
     assert_eq!(spans[0].name, "POST /v1/peek");
     assert_eq!(spans[0].parent_span_id, SpanId::INVALID);
     assert_eq!(described(&spans[0], "tollgate.decision"), None);
+}
+
+/// A store that records whether a call belongs to a trace.
+struct Traced {
+    memory: Memory,
+    has_trace: Arc<AtomicBool>,
+}
+
+impl Store for Traced {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        self.has_trace.store(trace::is_recording(), Ordering::Relaxed);
+        self.memory.apply(now, charges).await
+    }
+}
+
+/// A change is made in a task of its own. A program around the listener can trace the request.
+#[tokio::test]
+async fn the_store_calls_of_a_change_belong_to_the_trace_of_its_request() {
+    let has_trace = Arc::new(AtomicBool::new(false));
+    let store = Traced { memory: Memory::default(), has_trace: Arc::clone(&has_trace) };
+    let options = HttpOptions { admin: Some(Access::Open), ..HttpOptions::default() };
+    let world = World::over(store, options);
+    let (tracer, _spans) = tracer(sampler(1.0, ParentSampling::Follow));
+    let reset = world.delete("/v1/standing?limit=core&subject[token]=abc");
+    tracer.begin("request").run(reset).await.ok();
+    assert!(has_trace.load(Ordering::Relaxed));
 }
