@@ -15,7 +15,8 @@ use tollgate::overrides::{
 };
 use tollgate::{HashKey, Limiter};
 use tollgate_backend::{Backend, OpenError, OverrideSync, Refunds};
-use tollgate_conformance::{check_charges, check_one_quota};
+use tollgate_conformance::check_one_quota;
+use tollgate_conformance::suite::check_charges_of_one_quota;
 use tollgate_memcached::Address;
 use tollgate_policy::{KeySource, LoadedPolicy, parse};
 
@@ -49,7 +50,7 @@ async fn two_servers_are_a_store() {
         store.started().await;
         match layout {
             // The layout with two items cannot store reservations.
-            "pairs" => check_charges(&store, layout).await,
+            "pairs" => check_charges_of_one_quota(&store, layout).await,
             _ => check_one_quota(&store, layout).await,
         }
         let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };

@@ -70,6 +70,15 @@ pub async fn check_one_quota<S: Store>(store: &S, prefix: &str) {
     reserved(store, prefix).await;
 }
 
+/// Runs the cases and traces of [`check_charges`] without plans, for the same reasons as
+/// [`check_one_quota`].
+///
+/// # Panics
+/// As [`check`] does.
+pub async fn check_charges_of_one_quota<S: Store>(store: &S, prefix: &str) {
+    charges(DynStore::new(store), prefix).await;
+}
+
 fn charges<'f>(store: DynStore<'f>, prefix: &'f str) -> BoxFuture<'f, ()> {
     Box::pin(async move {
         many::check(&store, prefix).await;
