@@ -98,7 +98,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     }
 
     /// Charges the store for the units of one entry. If the limit does not have that many units
-    /// left, charges fewer, in at most `attempts` attempts.
+    /// left, charges fewer, in at most `attempts` attempts. The units that did not fit are given up
+    /// when the store has counted the others.
     async fn charge_later(
         &self,
         mut charging: Charging<'_>,
@@ -107,9 +108,11 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         let now = charging.now;
         let LocalCharge { limit, subject, .. } = &charging.local;
         let used = self.fallback_store.used(now, limit, subject).await;
-        charging.left = charging.left.min(used);
+        charging.local.units.keep(used);
         for _ in 0..attempts {
-            let Some(cost) = Cost::new(charging.left).filter(|cost| *cost != Cost::PEEK) else {
+            let Some(cost) =
+                Cost::new(charging.local.units.next).filter(|cost| *cost != Cost::PEEK)
+            else {
                 break;
             };
             let LocalCharge { limit, subject, .. } = &charging.local;
@@ -137,15 +140,18 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             let Some(reading) = readings.first() else { break };
             let limit = &charging.local.limit;
             if reading.admission == Admission::Now || limit.refusals() == Refusals::Counted {
-                self.local_charges.note_charged(std::mem::take(&mut charging.left));
+                self.local_charges.note_charged(std::mem::take(&mut charging.local.units.next));
+                charging.give_up();
                 return Ok(());
             }
-            let fits = limit.capacity().saturating_sub(reading.used).min(charging.left);
-            self.local_charges.note_exceeded(charging.left - fits);
-            charging.left = fits;
+            let free = limit.capacity().saturating_sub(reading.used);
+            let units = &mut charging.local.units;
+            let fits = units.next.min(free);
+            units.excess = units.excess.saturating_add(units.next - fits);
+            units.next = fits;
         }
-        if attempts > 1 {
-            self.local_charges.note_exceeded(std::mem::take(&mut charging.left));
+        if attempts > 1 || charging.local.units.next == 0 {
+            charging.give_up();
         }
         Ok(())
     }
@@ -178,30 +184,38 @@ impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
 
 /// An entry that is being charged. If this value is dropped before the charge is sent, for example
 /// because the caller disconnects, the entry is kept. If a call with units of the entry was sent
-/// and its outcome is unknown, these units are counted as unknown.
+/// and its outcome is unknown, these units are counted as unknown, and the others are kept.
 struct Charging<'a> {
     charges: &'a LocalCharges,
     now: Timestamp,
     local: LocalCharge,
-    /// The units that are not charged yet.
-    left: u64,
-    /// Whether a call with these units was sent and not answered.
+    /// Whether a call with the units of the next charge was sent and not answered.
     is_sent: bool,
 }
 
 impl<'a> Charging<'a> {
     const fn new(charges: &'a LocalCharges, now: Timestamp, local: LocalCharge) -> Self {
-        let left = local.units;
-        Self { charges, now, local, left, is_sent: false }
+        Self { charges, now, local, is_sent: false }
+    }
+
+    /// Counts all units that are left as admitted beyond the limit.
+    fn give_up(&mut self) {
+        self.charges.note_exceeded(self.local.units.total());
+        self.local.units.keep(0);
     }
 }
 
 impl Drop for Charging<'_> {
     fn drop(&mut self) {
-        let (kept, unknown) = if self.is_sent { (0, self.left) } else { (self.left, 0) };
-        if kept + unknown > 0 {
-            self.charges.note_unknown(unknown);
-            self.charges.put_back(self.now, &self.local, kept);
+        if self.local.units.total() == 0 {
+            return;
         }
+        if self.is_sent {
+            // If the store did not count them, the other units fit.
+            let units = &mut self.local.units;
+            self.charges.note_unknown(std::mem::replace(&mut units.next, units.excess));
+            units.excess = 0;
+        }
+        self.charges.put_back(self.now, &self.local);
     }
 }

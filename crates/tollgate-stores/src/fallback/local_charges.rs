@@ -58,8 +58,7 @@ impl Sum for LocalChargeCounts {
 pub(super) struct LocalCharge {
     pub(super) limit: Arc<Limit>,
     pub(super) subject: Subject,
-    pub(super) units: u64,
-    expires_at: Timestamp,
+    pub(super) units: Units,
 }
 
 /// The table of the units for which the store was not charged yet. The table is ordered by limit
@@ -94,11 +93,28 @@ struct OfLimit {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Units {
-    units: u64,
+pub(super) struct Units {
+    /// The units of the next charge.
+    pub(super) next: u64,
+    /// The units that did not fit the limit at the last attempt. They are given up when the store
+    /// has counted `next`. Until then, they are part of what the node admitted: a refund reduces
+    /// them first.
+    pub(super) excess: u64,
     /// The end of the window, or the time at which all of the units are free again. After this
     /// time, the store is not charged for these units any more.
     expires_at: Timestamp,
+}
+
+impl Units {
+    /// Removes units until at most `units` are left, and those of `excess` first.
+    pub(super) fn keep(&mut self, units: u64) {
+        self.next = self.next.min(units);
+        self.excess = self.excess.min(units - self.next);
+    }
+
+    pub(super) const fn total(&self) -> u64 {
+        self.next.saturating_add(self.excess)
+    }
 }
 
 /// The right to charge entries of subjects that are not in the current call. Only one call at a
@@ -138,7 +154,9 @@ impl LocalCharges {
             let is_counted = admitted || charge.limit.refusals() == Refusals::Counted;
             let is_open = now < reading.full_reset_at && is_window(charge.limit);
             if is_counted && is_open && cost.get() > 0 {
-                self.add(now, charge.limit, charge.subject, cost.get(), reading.full_reset_at);
+                let expires_at = reading.full_reset_at;
+                let units = Units { next: cost.get(), excess: 0, expires_at };
+                self.add(now, charge.limit, charge.subject, units);
             }
         }
     }
@@ -160,20 +178,13 @@ impl LocalCharges {
             let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
             // Units that were charged to the store already remain charged.
             if let Some(known) = of_limit.subjects.get_mut(charge.subject) {
-                known.units =
-                    known.units.saturating_add(reading.added).saturating_sub(reading.refunded);
+                known.next = known.next.saturating_add(reading.added);
+                known.keep(known.total().saturating_sub(reading.refunded));
             }
         }
     }
 
-    fn add(
-        &self,
-        now: Timestamp,
-        limit: &Limit,
-        subject: &Subject,
-        units: u64,
-        expires_at: Timestamp,
-    ) {
+    fn add(&self, now: Timestamp, limit: &Limit, subject: &Subject, units: Units) {
         let mut limits = self.limits.lock();
         if self.entries.load(Ordering::Relaxed) >= MAX_LOCAL_CHARGES {
             self.sweep(now, &mut limits);
@@ -186,13 +197,14 @@ impl LocalCharges {
             of_limit.limit = Arc::new(limit.clone());
         }
         if let Some(known) = of_limit.subjects.get_mut(subject) {
-            known.units = known.units.saturating_add(units);
-            known.expires_at = known.expires_at.max(expires_at);
+            known.next = known.next.saturating_add(units.next);
+            known.excess = known.excess.saturating_add(units.excess);
+            known.expires_at = known.expires_at.max(units.expires_at);
         } else if self.entries.load(Ordering::Relaxed) < MAX_LOCAL_CHARGES {
-            of_limit.subjects.insert(subject.clone(), Units { units, expires_at });
+            of_limit.subjects.insert(subject.clone(), units);
             self.entries.fetch_add(1, Ordering::Relaxed);
         } else {
-            self.dropped.fetch_add(units, Ordering::Relaxed);
+            self.dropped.fetch_add(units.total(), Ordering::Relaxed);
         }
     }
 
@@ -222,7 +234,7 @@ impl LocalCharges {
                 taken.push(LocalCharge::new(&of_limit.limit, subject, units));
             }
         }
-        taken.retain(|charge| now < charge.expires_at);
+        taken.retain(|charge| now < charge.units.expires_at);
         taken
     }
 
@@ -238,7 +250,7 @@ impl LocalCharges {
             self.take_after(&mut limits, skipped, &mut taken);
         }
         limits.by_counters.retain(|_, of_limit| !of_limit.subjects.is_empty());
-        taken.retain(|charge| now < charge.expires_at);
+        taken.retain(|charge| now < charge.units.expires_at);
         taken
     }
 
@@ -268,14 +280,14 @@ impl LocalCharges {
         (!self.is_passing.swap(true, Ordering::Acquire)).then(|| Pass(&self.is_passing))
     }
 
-    /// Puts back `units` of the entry `charge`, which the store did not accept. After that, no
-    /// entries of other subjects are charged for `RETRY_AFTER`.
-    pub(super) fn put_back(&self, now: Timestamp, charge: &LocalCharge, units: u64) {
-        let LocalCharge { limit, subject, expires_at, .. } = charge;
+    /// Puts back the entry `charge`, which the store did not accept. After that, no entries of other
+    /// subjects are charged for `RETRY_AFTER`.
+    pub(super) fn put_back(&self, now: Timestamp, charge: &LocalCharge) {
+        let LocalCharge { limit, subject, units } = charge;
         self.next_pass.store(now.as_millis().saturating_add(RETRY_AFTER), Ordering::Relaxed);
-        if units > 0 {
+        if units.total() > 0 {
             self.limits.lock().put_back += 1;
-            self.add(now, limit, subject, units, *expires_at);
+            self.add(now, limit, subject, *units);
         }
     }
 
@@ -293,8 +305,8 @@ impl LocalCharges {
 }
 
 impl LocalCharge {
-    fn new(limit: &Arc<Limit>, subject: Subject, Units { units, expires_at }: Units) -> Self {
-        Self { limit: Arc::clone(limit), subject, units, expires_at }
+    fn new(limit: &Arc<Limit>, subject: Subject, units: Units) -> Self {
+        Self { limit: Arc::clone(limit), subject, units }
     }
 }
 
@@ -348,7 +360,8 @@ mod tests {
         let subject = |name: &str| Subject::new([("user", Value::Clear(name.as_bytes()))], &Zero);
         for (name, schedule) in schedules {
             let limit = limit.with_schedule(schedule).unwrap();
-            charges.add(now, &limit, &subject(name), 1, now.after(Millis::from_secs(60)));
+            let units = Units { next: 1, excess: 0, expires_at: now.after(Millis::from_secs(60)) };
+            charges.add(now, &limit, &subject(name), units);
         }
         let taken = charges.take_some(now);
         assert_eq!(taken.len(), schedules.len());

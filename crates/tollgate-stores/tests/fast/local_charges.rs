@@ -116,6 +116,25 @@ fn what_the_limit_has_no_room_for_is_counted() {
     assert_eq!(node.local_charges(), counts);
 }
 
+/// The store refused the whole charge and did not answer the charge for the part that fits. Then a
+/// client refunded more units than this part.
+#[test]
+fn units_that_did_not_fit_were_given_up_before_the_rest_was_charged() {
+    let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
+    fails(&node);
+    let here = one(&node, &limit, &subject, take(8, 1));
+    recovers(&node);
+    one(node.store(), &limit, &subject, take(15, 2));
+    node.store().next([Trouble::None, Trouble::Lost(StoreError::Unavailable)]);
+    one(&node, &limit, &subject, take(0, 3));
+    fails(&node);
+    assert_eq!(one(&node, &limit, &subject, refund(6, 1, here.position)).refunded, 6);
+    recovers(&node);
+    assert_eq!(one(&node, &limit, &subject, take(0, 4)).used, 17, "15 and the 2 that remain");
+    let counts = LocalChargeCounts { charged: 2, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
+}
+
 #[test]
 fn an_unknown_outcome_is_never_charged_twice() {
     let (node, limit, subject) = (node(2), fixed("core", 20), user(1));
@@ -287,7 +306,12 @@ async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     assert!(started.elapsed() <= Duration::from_millis(16), "{:?}", started.elapsed());
     // The call was not sent to the store, so the store is charged for the call later.
     assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
-    assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 3, unknown: 5, ..NOTHING });
+    assert_eq!(node.local_charges(), LocalChargeCounts { unknown: 5, ..NOTHING });
+    // The store had counted the five units, so the other three do not fit. Nor does the unit of the
+    // call.
+    node.store().delay.store(0, Ordering::Relaxed);
+    node.apply(NOW, &[charge(&limit, &subject, take(1, 4))]).await.unwrap();
+    assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 4, unknown: 5, ..NOTHING });
 }
 
 /// Guards against units that are neither charged nor counted if the caller disconnects during their
