@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_core::Millis;
 
-use crate::connection::Replication;
+use crate::connection::{LAG_MAX, Replication};
 
 /// The number that was assigned last. All links of a process share this counter, so a number
 /// identifies an epoch in the whole process.
@@ -35,8 +35,12 @@ struct Last {
     /// The replication id that the connection's server reported. `None` if the server did not
     /// report the id.
     name: Option<Box<str>>,
-    /// The time at which the connection was lost, if it was lost.
+    /// The start of the last outage: the time at which a connection was lost. A connection that was
+    /// shorter than [`LAG_MAX`] does not end an outage. Such a connection can lead to an old primary
+    /// that returned for a moment, and a replica may lack all of its writes.
     left: Option<Instant>,
+    /// The time at which the current connection began, if there is one.
+    connected: Option<Instant>,
 }
 
 impl EpochTracker {
@@ -45,10 +49,11 @@ impl EpochTracker {
     pub(super) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
         let name = replication.map(|replication| replication.history.clone());
-        let left = last.left.take();
+        last.connected = Some(now);
         if name.is_none() || last.name != name {
             last.name = name;
-            let outage = left.map_or(Duration::ZERO, |left| now.saturating_duration_since(left));
+            let outage =
+                last.left.map_or(Duration::ZERO, |left| now.saturating_duration_since(left));
             let outage = u64::try_from(outage.as_millis()).unwrap_or(u64::MAX);
             self.outage.store(outage, Ordering::SeqCst);
             self.number.store(LAST.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -57,7 +62,13 @@ impl EpochTracker {
 
     /// Records that the connection was lost at `now`.
     pub(super) fn leave(&self, now: Instant) {
-        self.last.lock().left = Some(now);
+        let mut last = self.last.lock();
+        let connected = last.connected.take();
+        let is_short =
+            connected.is_some_and(|since| now.saturating_duration_since(since) < LAG_MAX);
+        if !is_short || last.left.is_none() {
+            last.left = Some(now);
+        }
     }
 
     /// Returns the time without a connection before the current epoch began.
@@ -140,5 +151,23 @@ mod tests {
         assert_eq!(begun("x", 40), Millis::ZERO, "the same history");
         numbers.leave(at(50));
         assert_eq!(begun("y", 70), Millis::from_secs(20));
+    }
+
+    #[test]
+    fn an_old_primary_that_returned_for_a_moment_ended_the_outage() {
+        let (numbers, start) = (EpochTracker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let begun = |name, seconds| {
+            numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
+            numbers.outage()
+        };
+        begun("x", 1);
+        numbers.leave(at(20));
+        begun("x", 24);
+        numbers.leave(at(25));
+        assert_eq!(begun("y", 30), Millis::from_secs(10));
+        // A connection of three seconds ends the outage: replicas have received its writes.
+        numbers.leave(at(33));
+        assert_eq!(begun("z", 34), Millis::from_secs(1));
     }
 }
