@@ -292,7 +292,7 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::Busy { server, on } => cluster.with(server, |server| server.is_busy = on),
         Action::Flush(server) => cluster.flush(server),
         Action::Evict(server) => cluster.evict(server),
-        Action::Detach { server, on } => cluster.with(server, |it| it.is_detached = on),
+        Action::Detach { server, on } => cluster.with(server, |it| it.set_detached(on)),
         Action::StopNode(node) => fleet.stop(node),
         Action::StartNode(node) => fleet.start(node),
         Action::Reload { node, version } => fleet.reload(node, version),

@@ -74,7 +74,7 @@ pub(crate) struct Server {
     /// arrival.
     stream: VecDeque<(Instant, Write)>,
     /// Whether the replica receives no writes of its primary.
-    pub(crate) is_detached: bool,
+    is_detached: bool,
     /// The state of the server as a member of a Redis Cluster, if it is one.
     pub(crate) member: Option<Membership>,
 }
@@ -172,6 +172,13 @@ impl Server {
     /// Adds a write of the primary to the stream. It arrives after `delay`.
     pub(crate) fn receive(&mut self, write: Write, delay: Duration) {
         self.stream.push_back((Instant::now() + delay, write));
+    }
+
+    /// Ends or resumes the replication to this server. The server keeps the writes that have arrived
+    /// before.
+    pub(crate) fn set_detached(&mut self, on: bool) {
+        self.catch_up();
+        self.is_detached = on;
     }
 
     /// Applies the writes of the primary that have arrived by now.

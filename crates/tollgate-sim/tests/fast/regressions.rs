@@ -73,6 +73,21 @@ fn a_charge_of_the_same_node_during_a_transfer_is_within_the_bound() {
     assert_sound(Kind::Rebalance, &[1_048_580]);
 }
 
+/// The defect: a node connected for a moment to an old primary that had returned, and then measured
+/// the outage from this moment on. It did not replay the charges from before the failover.
+#[test]
+fn a_moment_with_the_old_primary_does_not_end_an_outage() {
+    assert_sound(Kind::Failover, &[203_604]);
+}
+
+/// The defect: the store refused units that a node had admitted alone, and did not answer the charge
+/// for the part that fits. The node gave up the other units although the store had not counted this
+/// part.
+#[test]
+fn units_that_do_not_fit_are_given_up_after_the_rest_was_charged() {
+    assert_sound(Kind::Outage, &[203_411]);
+}
+
 const CLOCKS: [u64; 2] = [2, 10];
 const PRIMARIES: [u64; 3] = [13, 21, 45];
 const DISTANT: [u64; 2] = [1, 9];
