@@ -44,6 +44,9 @@ mod world;
 // cannot be a dependency.
 #[path = "../../tollgate-module/src/answer.rs"]
 mod answer;
+#[path = "../../tollgate-module/src/buffers.rs"]
+#[allow(dead_code, reason = "the model has no tables")]
+mod buffers;
 #[path = "../../tollgate-module/src/charges.rs"]
 mod charges;
 #[path = "../../tollgate-module/src/error.rs"]
@@ -58,7 +61,6 @@ mod request;
 #[path = "../../tollgate-module/src/rule.rs"]
 mod rule;
 #[path = "../../tollgate-module/src/step.rs"]
-#[allow(dead_code, reason = "the model needs no sizes of entries")]
 mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
 #[allow(dead_code, reason = "the model has no tables, and no values of other types")]
