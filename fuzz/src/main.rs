@@ -28,6 +28,8 @@ mod tower;
 // The parts of the server module that need no server.
 #[path = "../../crates/tollgate-module/src/answer.rs"]
 mod answer;
+#[path = "../../crates/tollgate-module/src/buffers.rs"]
+mod buffers;
 #[path = "../../crates/tollgate-module/src/charges.rs"]
 mod charges;
 #[path = "../../crates/tollgate-module/src/error.rs"]
@@ -40,6 +42,8 @@ mod reader;
 mod request;
 #[path = "../../crates/tollgate-module/src/rule.rs"]
 mod rule;
+#[path = "../../crates/tollgate-module/src/slot.rs"]
+mod slot;
 #[path = "../../crates/tollgate-module/src/step.rs"]
 mod step;
 #[path = "../../crates/tollgate-module/src/stored.rs"]

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::buffers::{Buffers, Lists};
 use crate::error::CommandError;
 use crate::request::{Item, Location, Request};
-use crate::step::{self, Buffers, Keyspace, Lists};
+use crate::step::{self, Keyspace};
 use crate::stored::{Loaded, Stored};
 
 /// The number of keys of a command.
@@ -82,7 +83,8 @@ pub fn check(data: &[u8]) {
 /// Returns the number of jobs before the end of the argument or the first invalid one.
 fn jobs(argument: &[u8], buffers: &mut Buffers) -> usize {
     buffers.clear();
-    let Buffers { rules, locations, charges, plain_charges, .. } = buffers;
+    let Buffers { rules, locations, lists } = buffers;
+    let Lists { charges, plain_charges, .. } = lists;
     let Ok(mut request) = Request::parse(argument, KEYS, rules, locations) else { return 0 };
     let mut count = 0;
     while let Ok(Some(item)) = request.next(charges, plain_charges) {
@@ -93,23 +95,13 @@ fn jobs(argument: &[u8], buffers: &mut Buffers) -> usize {
 
 fn run(argument: &[u8], memory: &mut Memory<'_>, buffers: &mut Buffers) {
     buffers.clear();
-    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
-        buffers;
+    let Buffers { rules, locations, lists } = buffers;
     let Ok(request) = Request::parse(argument, KEYS, rules, locations) else { return };
-    let lists = Lists {
-        charges,
-        plain_charges,
-        states,
-        changes: &mut *changes,
-        values: &mut *values,
-        reply,
-        undo,
-    };
     if step::run(request, memory, None, lists).is_err() {
         return;
     }
-    for change in changes.iter() {
-        let value = &values[change.value.clone()];
+    for change in &lists.changes {
+        let value = &lists.values[change.value.clone()];
         let stored = match change.location {
             Location::Key(_) => Stored::from_key(value),
             Location::Entry(_) => Stored::from_entry(value),

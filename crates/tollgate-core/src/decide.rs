@@ -5,22 +5,24 @@
 //! call with [`assess`] and executes them with [`decide`] only if all fit. Nothing in this module
 //! reads a clock, fails or does IO.
 
-mod first_permit;
+mod permits;
 mod plain;
 mod reservations;
 mod scaled;
 
 use alloc::boxed::Box;
 
-pub use first_permit::first_permit;
+pub use permits::first_permit;
 pub use plain::Plain;
 pub use reservations::ReservedCell;
+
+use permits::has_permits;
 
 use crate::algo::{
     CellStep, PlainStep, StepTime, concurrency, fixed_window, sliding_log, sliding_window,
     token_bucket, two_bucket,
 };
-use crate::charge::{Deduplication, Operation};
+use crate::charge::Operation;
 use crate::charge_id::ChargeId;
 use crate::charge_position::ChargePosition;
 use crate::cost::Cost;
@@ -147,11 +149,11 @@ pub fn decide(
         }
         Operation::Peek { cost } => (assess(cell.as_ref(), limit, cost, now), cell),
         Operation::Refund { .. } => refund(cell, limit, operation, now),
-        Operation::Renew { id } => renew(cell, limit, id, now),
-        Operation::Extend { id, .. } if has_permits(limit) => renew(cell, limit, id, now),
+        Operation::Renew { id } => permits::renew(cell, limit, id, now),
+        Operation::Extend { id, .. } if has_permits(limit) => permits::renew(cell, limit, id, now),
         Operation::Extend { id, until, .. } => reservations::extend(cell, limit, (id, until), now),
         Operation::Settle { .. } if has_permits(limit) => {
-            release_permit(cell, limit, operation, now)
+            permits::release(cell, limit, operation, now)
         }
         Operation::Settle { id, cost, .. } => reservations::settle(cell, limit, (id, cost), now),
         Operation::Reset => (forget(cell.as_ref(), limit, now), None),
@@ -221,10 +223,6 @@ pub fn charge_plain(
 
 const fn admit_always(_: Admission) -> bool {
     true
-}
-
-const fn has_permits(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), Algorithm::Concurrency(_))
 }
 
 /// Executes the charge or reservation `operation` on `limit` if `admits` returns true for its
@@ -374,43 +372,6 @@ fn refund_units(cell: &mut Cell, limit: &Limit, refund: Operation, now: Timestam
     with_step!(limit, Some(cell), |step, state, wrap| {
         state.map_or(0, |state| step.refund(state, cost, position, id, at))
     })
-}
-
-fn renew(
-    mut cell: Option<Cell>,
-    limit: &Limit,
-    id: ChargeId,
-    now: Timestamp,
-) -> (Reading, Option<Cell>) {
-    let at = StepTime { now, skew_max: limit.skew_tolerance() };
-    let renewed = match (limit.algorithm(), &mut cell) {
-        (Algorithm::Concurrency(step), Some(Cell::Concurrency(state))) => {
-            step.renew(state, id, at).is_some()
-        }
-        _ => false,
-    };
-    let reading = assess(cell.as_ref(), limit, Cost::PEEK, now);
-    // The reading admits a renewal if the permit still existed. A request has to obtain a new
-    // permit after its permit has expired.
-    let admission = if renewed { Admission::Now } else { Admission::Never };
-    (Reading { admission, ..reading }, cell)
-}
-
-/// Releases a permit completely, even if the operation `settlement` names a smaller cost. Returns
-/// the reading and the next cell. The reading's admission is `Now` if the permit still existed.
-fn release_permit(
-    cell: Option<Cell>,
-    limit: &Limit,
-    settlement: Operation,
-    now: Timestamp,
-) -> (Reading, Option<Cell>) {
-    let Operation::Settle { id, position, cost } = settlement else {
-        return (Reading::default(), cell);
-    };
-    let refund = Operation::Refund { cost, position, id, deduplication: Deduplication::Unneeded };
-    let (reading, cell) = self::refund(cell, limit, refund, now);
-    let admission = if reading.refunded > 0 { Admission::Now } else { Admission::Never };
-    (Reading { admission, ..reading }, cell)
 }
 
 /// Returns the reading of `limit` after a reset that deletes `cell`. The reading's `found`

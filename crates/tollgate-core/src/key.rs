@@ -5,7 +5,6 @@ pub mod text;
 
 use alloc::vec::Vec;
 use core::cmp::Ordering;
-use core::fmt;
 use core::hash::{Hash, Hasher};
 
 use encoding::{Encoding, IN_PLACE, Short, Sink};
@@ -275,35 +274,6 @@ pub enum Stored<'a> {
     Clear(&'a [u8]),
     /// The keyed hash of a credential or of a very long value.
     Hashed(&'a [u8]),
-}
-
-impl fmt::Display for Subject {
-    /// Writes a subject as, for example, `user=42, address=2001:db8::/64`. Writes a hash as `#` and
-    /// its first 8 bytes in hexadecimal. Escapes bytes outside printable ASCII.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.as_bytes().is_empty() {
-            return f.write_str("everybody");
-        }
-        for (index, (name, value)) in self.pairs().enumerate() {
-            let separator = if index == 0 { "" } else { ", " };
-            write!(f, "{separator}{name}=")?;
-            match value {
-                Stored::Absent => f.write_str("(none)")?,
-                Stored::Clear(bytes) => write!(f, "{}", bytes.escape_ascii())?,
-                Stored::Hashed(bytes) => {
-                    f.write_str("#")?;
-                    bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for Subject {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Subject({self})")
-    }
 }
 
 /// Returns the number of bytes that [`push_sized`] appends for a value of `length` bytes.

@@ -26,11 +26,12 @@ use redis_module::{
 use tollgate_core::Timestamp;
 
 use crate::answer::Reply;
+use crate::buffers::{Buffers, Change};
 use crate::error::CommandError;
 use crate::keyspace::{Access, OpenKeys, Repetition, ServerKeys};
 use crate::reader::Reader;
 use crate::request::{Creation, Location, Request};
-use crate::step::{self, Buffers, Change, Lists};
+use crate::step;
 use crate::throttle::Throttle;
 
 #[cfg(not(test))]
@@ -137,7 +138,8 @@ fn answer(context: &Context, args: &[RedisString], form: Form) -> RedisResult {
     let run = || {
         BUFFERS.with_borrow_mut(|(buffers, open)| {
             execute(&command, buffers, open)?;
-            let (begin, length) = (buffers.reply.as_ptr().cast(), buffers.reply.len());
+            let reply = &buffers.lists.reply;
+            let (begin, length) = (reply.as_ptr().cast(), reply.len());
             raw::reply_with_string_buffer(context.get_raw(), begin, length);
             Ok(())
         })
@@ -148,7 +150,7 @@ fn answer(context: &Context, args: &[RedisString], form: Form) -> RedisResult {
     }
 }
 
-/// Executes a command, and writes its reply to `buffers.reply`. Also writes the changed keys, and
+/// Executes a command, and writes its reply to `buffers`. Also writes the changed keys, and
 /// replicates the changes.
 fn execute(
     command: &Command<'_>,
@@ -161,29 +163,20 @@ fn execute(
         None => server_clock(),
     };
     buffers.clear();
-    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
-        buffers;
+    let Buffers { rules, locations, lists } = buffers;
     let request = Request::parse(argument.as_slice(), names.len(), rules, locations)?;
     if form == Form::Tight && request.creation == Creation::Allowed {
         return Err(CommandError::Invalid("flags: this command creates no state"));
     }
     let deadline = request.deadline.filter(|_| form != Form::Apply);
     if deadline.is_some_and(|deadline| clock > deadline) && !is_repeated(context) {
-        Reply::late(reply, clock);
+        Reply::late(&mut lists.reply, clock);
         return Ok(());
     }
     let access = if form == Form::Look { Access::Read } else { Access::Write };
     let mut keys = ServerKeys::new(context, names, access, open)?;
-    let lists = Lists {
-        charges,
-        plain_charges,
-        states,
-        changes: &mut *changes,
-        values: &mut *values,
-        reply,
-        undo,
-    };
     step::run(request, &mut keys, deadline.map(|_| clock), lists)?;
+    let (changes, values) = (&mut lists.changes, &lists.values);
     if changes.is_empty() {
         return Ok(());
     }

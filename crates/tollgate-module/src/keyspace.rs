@@ -10,9 +10,10 @@ use redis_module::{Context, KeyType, RedisString};
 use tollgate_core::{Millis, Timestamp};
 
 use self::tables::{table_of, tables_of};
+use crate::buffers::Change;
 use crate::error::CommandError;
 use crate::request::{Id, Location};
-use crate::step::{Change, Keyspace};
+use crate::step::Keyspace;
 use crate::stored::Loaded;
 use crate::table::Table;
 

@@ -10,6 +10,7 @@
 //! | --- | --- |
 //! | `entry` | the commands that the server registers |
 //! | `request`, `reader` | the argument of a command |
+//! | `buffers` | the lists that the execution of a command fills |
 //! | `step` | executes the jobs of a command; reads and writes no key itself |
 //! | `charges` | charges that need no cell |
 //! | `location_state` | the state of one location during a command |
@@ -18,10 +19,12 @@
 //! | `rule` | limits, as commands contain them |
 //! | `stored` | the value of one subject |
 //! | `table` | the packed table of many subjects |
+//! | `slot` | one entry of a table |
 //! | `keyspace` | the server's keys |
 //! | `throttle` | `CL.THROTTLE` of redis-cell |
 
 mod answer;
+mod buffers;
 mod charges;
 mod entry;
 mod error;
@@ -30,6 +33,7 @@ mod location_state;
 mod reader;
 mod request;
 mod rule;
+mod slot;
 mod step;
 mod stored;
 mod table;

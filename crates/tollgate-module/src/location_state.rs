@@ -15,7 +15,7 @@ pub(crate) struct LocationState {
     pub(crate) existed: bool,
     pub(crate) slot: usize,
     pub(crate) stored: Stored,
-    /// The range of the encoded state in `Buffers::values`, while the state is not decoded.
+    /// The range of the encoded state in `Lists::values`, while the state is not decoded.
     pub(crate) bytes: Option<Range<usize>>,
     /// The last change of the state by this command, if there was one: the index of the charged
     /// limit, and the time of the change.

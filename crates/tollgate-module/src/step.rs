@@ -3,7 +3,6 @@
 //! The changed states stay in memory until the end of the command. If the command fails before
 //! that, no key is changed.
 
-use std::ops::Range;
 use std::rc::Rc;
 
 use tollgate_core::decide::{
@@ -17,6 +16,7 @@ use tollgate_core::{
 };
 
 use crate::answer::Reply;
+use crate::buffers::{Change, Lists};
 use crate::error::CommandError;
 use crate::location_state::{LocationState, Undo};
 use crate::request::{Creation, Guard, Item, JobCharge, Location, Op, Request, Target};
@@ -46,77 +46,6 @@ pub(crate) trait Keyspace {
     fn is_full(&mut self, location: Location) -> bool;
 }
 
-/// A state that a command changed and that is not written to its location yet.
-#[derive(Debug)]
-pub(crate) struct Change {
-    pub(crate) location: Location,
-    /// The slot from which the state was read, if the location is a table entry.
-    pub(crate) slot: usize,
-    /// The range of the new value in [`Buffers::values`]. The range is empty if the state is
-    /// removed.
-    pub(crate) value: Range<usize>,
-    /// Whether the location had a state before the command.
-    pub(crate) existed: bool,
-    /// The new time to live, which is used only if `is_end_moved` is set.
-    pub(crate) live: Millis,
-    /// Whether the change moves the time at which the state expires.
-    pub(crate) is_end_moved: bool,
-}
-
-/// The lists that the execution of a command needs. The next command reuses their memory.
-///
-/// Without this reuse, a command would allocate memory about fifteen times. An allocation with its
-/// release takes about 200 instructions in the server, because the server counts its memory.
-#[derive(Debug, Default)]
-pub(crate) struct Buffers {
-    pub(crate) rules: Vec<Rc<Limit>>,
-    pub(crate) locations: Vec<Location>,
-    pub(crate) charges: Vec<JobCharge>,
-    pub(crate) plain_charges: Vec<Target>,
-    pub(crate) states: Vec<LocationState>,
-    pub(crate) changes: Vec<Change>,
-    /// The bytes of the states that are not decoded, and the new values of all changes.
-    pub(crate) values: Vec<u8>,
-    pub(crate) reply: Vec<u8>,
-    pub(crate) undo: Vec<Undo>,
-}
-
-impl Buffers {
-    /// The largest capacity, in elements, that the lists of locations and charges keep after a
-    /// command.
-    const KEPT_LOCATIONS: usize = 1_024;
-    /// The largest capacity, in bytes, that the lists of values and of reply bytes keep after a
-    /// command.
-    const KEPT_BYTES: usize = 256 * 1024;
-
-    /// Empties all lists, and releases the memory of long lists.
-    pub(crate) fn clear(&mut self) {
-        if self.locations.capacity().max(self.charges.capacity()) > Self::KEPT_LOCATIONS
-            || self.values.capacity().max(self.reply.capacity()) > Self::KEPT_BYTES
-        {
-            *self = Self::default();
-        }
-        self.rules.clear();
-        self.locations.clear();
-        self.charges.clear();
-        self.states.clear();
-        self.changes.clear();
-        self.values.clear();
-        self.reply.clear();
-    }
-}
-
-/// The lists of [`Buffers`] that [`run`] fills.
-pub(crate) struct Lists<'b> {
-    pub(crate) charges: &'b mut Vec<JobCharge>,
-    pub(crate) plain_charges: &'b mut Vec<Target>,
-    pub(crate) states: &'b mut Vec<LocationState>,
-    pub(crate) changes: &'b mut Vec<Change>,
-    pub(crate) values: &'b mut Vec<u8>,
-    pub(crate) reply: &'b mut Vec<u8>,
-    pub(crate) undo: &'b mut Vec<Undo>,
-}
-
 /// The result of an operation on a cell: the reading, the new cell, and whether it must be written.
 type Decided = (Reading, Option<Cell>, bool);
 
@@ -140,7 +69,7 @@ pub(crate) fn run(
     mut request: Request<'_>,
     keyspace: &mut impl Keyspace,
     clock: Option<Timestamp>,
-    lists: Lists<'_>,
+    lists: &mut Lists,
 ) -> Result<(), CommandError> {
     let (creation, rules, locations) = (request.creation, request.rules, request.locations);
     let Lists { charges, plain_charges, states, changes, values, reply, undo } = lists;

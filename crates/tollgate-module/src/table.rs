@@ -1,9 +1,7 @@
 //! A packed table of the states of many subjects. A table is the value of one string key.
 //!
-//! A table consists of a header of 64 bytes, slots of 32 bytes, and the long values. A slot
-//! contains a key of twelve bytes (the id of the entry and two zero bytes), the expiry of the entry
-//! in seconds by the server's clock (four bytes), and the value (sixteen bytes, the first of which
-//! is zero in an empty slot). The numbers in the header and the expiry are little-endian.
+//! A table consists of a header of 64 bytes, [slots](crate::slot) of 32 bytes, and the long values.
+//! The numbers in the header are little-endian.
 //!
 //! - Slots use Robin Hood hashing: entries are ordered by their home slot and then by their key.
 //!   Two tables with the same short entries and the same number of slots have equal bytes.
@@ -14,22 +12,18 @@
 //! - The code does not trust the bytes. At worst, bytes of another program give wrong answers.
 
 use crate::request::{ID_BYTES, Id};
+use crate::slot::{
+    END, KEY_BYTES, Long, MAX_VALUE, Slot, SlotKey, UNIT_BYTES, VALUE, VALUE_BYTES, is_short,
+    number, order, short_length, slot_key, units_of,
+};
 
 /// The largest number of units of 32 bytes in a table, including its slots: 8 MiB.
 pub(crate) const MAX_UNITS: usize = (1 << 18) - HEADER_UNITS - 1;
 
 const MAGIC: [u8; 4] = *b"tgt1";
-/// The size in bytes of a slot. It is also the unit in which long values are stored.
-const UNIT_BYTES: usize = 32;
 const HEADER_UNITS: usize = 2;
 const HEADER_BYTES: usize = HEADER_UNITS * UNIT_BYTES;
-const KEY_BYTES: usize = 12;
-const VALUE_BYTES: usize = 16;
-/// The first byte of a slot's value if the value is long. The three numbers of [`Long`] follow.
-const LONG: u8 = 1;
 const FEWEST_SLOTS: usize = 8;
-/// The largest size in bytes of the value of an entry.
-const MAX_VALUE: usize = 1 << 20;
 
 /// The byte offset, in the header, of the number of used slots.
 const USED: usize = 4;
@@ -39,9 +33,6 @@ const TABLES: usize = 16;
 const SLOTS: usize = 20;
 /// The byte offset, in the header, of the number of units that long values occupy.
 const TAKEN: usize = 24;
-
-type SlotKey = [u8; KEY_BYTES];
-type Slot = [u8; UNIT_BYTES];
 
 /// The error of an operation for which a table has no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,77 +60,6 @@ pub(crate) struct Table<B> {
     slots: usize,
 }
 
-/// A long value: its length in bytes, the number of its first unit, and its number of units.
-#[derive(Clone, Copy, Debug)]
-struct Long {
-    length: usize,
-    unit: usize,
-    units: usize,
-}
-
-/// Returns the only length at which a value with the first byte `tag` fits into a slot, if any.
-const fn short_length(tag: u8) -> Option<usize> {
-    match tag {
-        b'f' | b't' | b'w' => Some(15),
-        b'r' => Some(8),
-        _ => None,
-    }
-}
-
-/// Returns whether a value fits into a slot.
-#[inline]
-pub(crate) fn is_short(value: &[u8]) -> bool {
-    value.first().is_some_and(|tag| short_length(*tag) == Some(value.len()))
-}
-
-/// Returns the units for `length` bytes, rounded up to one of four size classes per power of two.
-const fn units_of(length: usize) -> usize {
-    let units = length.div_ceil(UNIT_BYTES);
-    if units <= 8 {
-        return units;
-    }
-    units.next_multiple_of(units.next_power_of_two() / 8)
-}
-
-fn slot_key(id: Id) -> SlotKey {
-    let mut key = [0; KEY_BYTES];
-    key[..ID_BYTES].copy_from_slice(&id);
-    key
-}
-
-/// Returns the slot key at the start of `bytes` as two numbers, which sort like the key.
-#[inline]
-fn order(bytes: &[u8]) -> (u64, u32) {
-    let (mut first, mut second) = ([0; 8], [0; 4]);
-    first.copy_from_slice(&bytes[..8]);
-    second.copy_from_slice(&bytes[8..KEY_BYTES]);
-    (u64::from_be_bytes(first), u32::from_be_bytes(second))
-}
-
-fn number(bytes: &[u8], at: usize) -> u32 {
-    let mut number = [0; 4];
-    number.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_le_bytes(number)
-}
-
-impl Long {
-    fn of(slot: &Slot) -> Option<Self> {
-        let part = |at| number(slot, KEY_BYTES + 4 + at) as usize;
-        let long = Self { length: part(1), unit: part(5), units: part(9) };
-        let fits = long.length <= MAX_VALUE && long.length <= long.units * UNIT_BYTES;
-        (slot[KEY_BYTES + 4] == LONG && fits).then_some(long)
-    }
-
-    fn to_value(self) -> [u8; VALUE_BYTES] {
-        let mut value = [0; VALUE_BYTES];
-        value[0] = LONG;
-        for (at, part) in [(1, self.length), (5, self.unit), (9, self.units)] {
-            value[at..at + 4].copy_from_slice(&(part as u32).to_le_bytes());
-        }
-        value
-    }
-}
-
 impl<B: AsRef<[u8]>> Table<B> {
     /// Opens a table. Returns `None` if `bytes` are not a table of this version.
     pub(crate) fn open(bytes: B) -> Option<Self> {
@@ -157,8 +77,8 @@ impl<B: AsRef<[u8]>> Table<B> {
     pub(crate) fn read(&self, id: Id) -> Option<(&[u8], usize)> {
         let at = self.find(&slot_key(id)).ok()?;
         let slot = self.slot(at);
-        let value = match short_length(slot[KEY_BYTES + 4]) {
-            Some(length) => &slot[KEY_BYTES + 4..KEY_BYTES + 4 + length],
+        let value = match short_length(slot[VALUE]) {
+            Some(length) => &slot[VALUE..VALUE + length],
             None => self.long(Long::of(slot)?)?,
         };
         Some((value, at))
@@ -240,7 +160,7 @@ impl<B: AsRef<[u8]>> Table<B> {
                 None => {
                     let key = slot_key(*id);
                     let location = table.find(&key).err().flatten().ok_or(NoRoom)?;
-                    table.insert(location, &key, self.end(at), &slot[KEY_BYTES + 4..])?;
+                    table.insert(location, &key, self.end(at), &slot[VALUE..])?;
                 }
             }
         }
@@ -265,18 +185,18 @@ impl<B: AsRef<[u8]>> Table<B> {
     }
 
     fn end(&self, at: usize) -> u32 {
-        number(self.slot(at), KEY_BYTES)
+        number(self.slot(at), END)
     }
 
     fn is_empty(&self, at: usize) -> bool {
-        self.slot(at)[KEY_BYTES + 4] == 0
+        self.slot(at)[VALUE] == 0
     }
 
     #[inline]
     fn holds(&self, at: usize, key: &SlotKey) -> bool {
         at < self.slots && {
             let slot = self.slot(at);
-            slot[KEY_BYTES + 4] != 0 && slot.first_chunk() == Some(key)
+            slot[VALUE] != 0 && slot.first_chunk() == Some(key)
         }
     }
 
@@ -307,7 +227,7 @@ impl<B: AsRef<[u8]>> Table<B> {
         let mut at = home;
         for _ in 0..self.slots {
             let slot = self.slot(at);
-            if slot[KEY_BYTES + 4] == 0 {
+            if slot[VALUE] == 0 {
                 return Err(Some(at));
             }
             let other = self::order(slot);
@@ -445,8 +365,8 @@ impl<B: AsRef<[u8]> + AsMut<[u8]>> Table<B> {
     #[inline]
     fn overwrite(&mut self, at: usize, end: u32, value: &[u8]) {
         let slot = self.slot_mut(at);
-        slot[KEY_BYTES..KEY_BYTES + 4].copy_from_slice(&end.to_le_bytes());
-        slot[KEY_BYTES + 4..].copy_from_slice(value);
+        slot[END..VALUE].copy_from_slice(&end.to_le_bytes());
+        slot[VALUE..].copy_from_slice(value);
     }
 
     /// Inserts an entry at the slot `at`. Moves the entries up to the next empty slot by one.

@@ -174,16 +174,7 @@ async fn serve<S, B>(
         return conversation.leave();
     };
     let client = stream.peer_certificate().map(tls_client);
-    let guard = StrictReader::new(
-        ControlFrames::new(stream, Arc::clone(&conversation)),
-        section_limits(&settings.limits),
-        StrictReaderTimeouts {
-            head: settings.timeouts.request_head,
-            write: settings.timeouts.write_idle,
-            rate: settings.least_rate(),
-        },
-        Arc::clone(&conversation),
-    );
+    let guarded = guard(stream, &settings, &conversation);
     let connection = ClientConnection {
         peer,
         client,
@@ -195,7 +186,7 @@ async fn serve<S, B>(
     let answer = service_fn(move |request: Request<Incoming>| handler.clone().answer(request));
     let protocols = protocols(&settings, &session);
     let mut connection =
-        pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guard), answer));
+        pin!(protocols.serve_connection_with_upgrades(TokioIo::new(guarded), answer));
 
     let draining = PollOnWake::new(session.reached(Phase::Draining));
     let idle = PollOnWake::new(conversation.idle_for(settings.timeouts.keep_alive_idle));
@@ -254,6 +245,25 @@ async fn handshake(stream: TcpStream, settings: &Settings, session: &Session) ->
 fn tls_client(names: CertificateNames) -> TlsClient {
     let CertificateNames { subject, common_name, dns, uri, email } = names;
     TlsClient(Arc::new(ClientCertificate { subject, common_name, dns, uri, email }))
+}
+
+/// Returns `stream` with the checks that every client connection has: strict heads, bounds on
+/// control frames, and time limits for slow clients.
+fn guard(
+    stream: Stream,
+    settings: &Settings,
+    conversation: &Arc<Conversation>,
+) -> StrictReader<ControlFrames<Stream, Conversation>> {
+    StrictReader::new(
+        ControlFrames::new(stream, Arc::clone(conversation)),
+        section_limits(&settings.limits),
+        StrictReaderTimeouts {
+            head: settings.timeouts.request_head,
+            write: settings.timeouts.write_idle,
+            rate: settings.least_rate(),
+        },
+        Arc::clone(conversation),
+    )
 }
 
 fn section_limits(limits: &Limits) -> SectionLimits {

@@ -7,7 +7,8 @@ use tokio::time::{Instant, sleep};
 use tollgate_conformance::Random;
 
 use crate::judge::Judge;
-use crate::node::{Answer, Fleet, Phase};
+use crate::node::{Answer, Fleet};
+use crate::phase::Phase;
 use crate::plan::{OverrideEffect, SUBJECT_PERIOD};
 use crate::trace::Trace;
 

@@ -22,7 +22,8 @@ use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
 use tollgate_stores::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
 use tollgate_stores::rebalance::max_double_count;
 
-use crate::node::{Answer, Phase, Source};
+use crate::node::{Answer, Source};
+use crate::phase::Phase;
 use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
 
 /// The largest number of violations that are reported for a world.
@@ -43,6 +44,26 @@ struct Tally {
     is_used_up: bool,
 }
 
+impl Tally {
+    /// Counts the answer to a request that is charged on the limit.
+    fn count(&mut self, answer: &Answer) {
+        // If an override lifts the limit or blocks the subject, the limit counts nothing.
+        let is_limited = matches!(answer.effect, OverrideEffect::Quota(_));
+        match answer.source {
+            _ if answer.effect == OverrideEffect::Counted => self.leaked += 1,
+            _ if !is_limited => {}
+            Source::Store if answer.is_admitted => self.by_store += 1,
+            Source::Store => self.is_used_up |= answer.is_long_used_up,
+            Source::Local => self.by_nodes += u64::from(answer.is_admitted),
+            Source::Uncertain if answer.is_admitted => {
+                self.by_nodes += 1;
+                self.uncertain += 1;
+            }
+            Source::Uncertain | Source::Nothing => self.leaked += 1,
+        }
+    }
+}
+
 /// Numbers that describe a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Figures {
@@ -58,6 +79,15 @@ pub struct Figures {
     /// How closely nodes approached the bound on the units that they admit without the store, for
     /// the subject that approached it most: the admitted units in percent of the bound.
     pub local_bound: u64,
+}
+
+impl Figures {
+    fn count(&mut self, answer: &Answer) {
+        let waited = u64::try_from(answer.waited.as_millis()).unwrap_or(u64::MAX);
+        self.decisions += 1;
+        self.by_nodes += u64::from(answer.source != Source::Store);
+        self.longest_wait = self.longest_wait.max(waited);
+    }
 }
 
 /// The units, of all subjects together, that nodes report as lost. Each field has another reason.
@@ -121,55 +151,55 @@ impl Judge {
             tally.leaked += u64::from(is_charged);
             return;
         };
-        let waited = u64::try_from(answer.waited.as_millis()).unwrap_or(u64::MAX);
-        state.figures.decisions += 1;
-        state.figures.by_nodes += u64::from(answer.source != Source::Store);
-        state.figures.longest_wait = state.figures.longest_wait.max(waited);
-        // If an override lifts the limit or blocks the subject, the limit counts nothing.
-        let is_limited = matches!(answer.effect, OverrideEffect::Quota(_));
-        match answer.source {
-            _ if !is_charged => {}
-            _ if answer.effect == OverrideEffect::Counted => tally.leaked += 1,
-            _ if !is_limited => {}
-            Source::Store if answer.is_admitted => tally.by_store += 1,
-            Source::Store => tally.is_used_up |= answer.is_long_used_up,
-            Source::Local => tally.by_nodes += u64::from(answer.is_admitted),
-            Source::Uncertain if answer.is_admitted => {
-                tally.by_nodes += 1;
-                tally.uncertain += 1;
-            }
-            Source::Uncertain | Source::Nothing => tally.leaked += 1,
+        if is_charged {
+            tally.count(&answer);
         }
+        state.figures.count(&answer);
         // Charges that cannot refuse a request are a second call of the store.
         let calls = if answer.effect == OverrideEffect::Counted { 2 } else { 1 };
         let most = self.max_wait * calls;
         if answer.waited > most {
+            let waited = answer.waited.as_millis();
             state.violates(format!("a decision on {subject} took {waited} ms, beyond {most:?}"));
         }
         if answer.source == Source::Nothing {
             state.violates(format!("no decision on {subject}"));
         }
-        if is_charged && !self.is_effect_right(phase, subject, &answer) {
-            let effect = answer.effect;
-            state.violates(format!("{phase:?}: {subject} had {effect:?}, which is not in force"));
-        }
-        // A request on `/both` can also be refused by the other limit.
-        let is_wrong = match answer.effect {
-            OverrideEffect::Quota(_) => false,
-            OverrideEffect::Blocked => answer.is_admitted,
-            OverrideEffect::Unlimited | OverrideEffect::Counted => {
-                path == "/long" && !answer.is_admitted
-            }
-        };
-        if is_charged && is_wrong {
-            let word = if answer.is_admitted { "admitted" } else { "refused" };
-            state.violates(format!("{subject} was {word} although it had {:?}", answer.effect));
+        if is_charged {
+            self.check_effect(state, phase, (subject, path), &answer);
         }
         if phase.is_calm() && answer.source != Source::Store {
             let source = answer.source;
             state.violates(format!(
                 "{phase:?}: {subject} was decided by {source:?}, without a fault"
             ));
+        }
+    }
+
+    /// Checks an answer of a request that is charged on the limit of 120 s: the override of
+    /// `subject` is in force, and the decision is the one that the override requires.
+    fn check_effect(
+        &self,
+        state: &mut State,
+        phase: Phase,
+        (subject, path): (&str, &str),
+        answer: &Answer,
+    ) {
+        let effect = answer.effect;
+        if !self.is_effect_right(phase, subject, answer) {
+            state.violates(format!("{phase:?}: {subject} had {effect:?}, which is not in force"));
+        }
+        // A request on `/both` can also be refused by the other limit.
+        let is_wrong = match effect {
+            OverrideEffect::Quota(_) => false,
+            OverrideEffect::Blocked => answer.is_admitted,
+            OverrideEffect::Unlimited | OverrideEffect::Counted => {
+                path == "/long" && !answer.is_admitted
+            }
+        };
+        if is_wrong {
+            let word = if answer.is_admitted { "admitted" } else { "refused" };
+            state.violates(format!("{subject} was {word} although it had {effect:?}"));
         }
     }
 

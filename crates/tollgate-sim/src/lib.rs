@@ -15,8 +15,10 @@
 //! | `cluster` | all servers: connections, replication, faults |
 //! | `node` | one node with the shipped limiter and store |
 //! | `overrides` | the overrides of a node |
+//! | `records` | the recorded store calls of the nodes |
 //! | `clients` | the load |
-//! | `world` | the phases of a run |
+//! | `phase` | the phases of a run |
+//! | `world` | runs a world through its phases |
 //! | [`judge`] | what every world must satisfy |
 //! | [`shrink`](mod@shrink) | the faults that a failure needs |
 //! | [`trace`] | the events of a run as a table and as a page |
@@ -28,8 +30,10 @@ pub mod judge;
 mod network;
 mod node;
 mod overrides;
+mod phase;
 pub mod plan;
 mod policy;
+mod records;
 mod sentinel;
 mod server;
 pub mod shrink;
@@ -40,6 +44,9 @@ mod world;
 // cannot be a dependency.
 #[path = "../../tollgate-module/src/answer.rs"]
 mod answer;
+#[path = "../../tollgate-module/src/buffers.rs"]
+#[allow(dead_code, reason = "the model has no tables")]
+mod buffers;
 #[path = "../../tollgate-module/src/charges.rs"]
 mod charges;
 #[path = "../../tollgate-module/src/error.rs"]
@@ -54,7 +61,6 @@ mod request;
 #[path = "../../tollgate-module/src/rule.rs"]
 mod rule;
 #[path = "../../tollgate-module/src/step.rs"]
-#[allow(dead_code, reason = "the model needs no sizes of entries")]
 mod step;
 #[path = "../../tollgate-module/src/stored.rs"]
 #[allow(dead_code, reason = "the model has no tables, and no values of other types")]

@@ -12,10 +12,8 @@ use tollgate::decision::{AppliedOverride, Decision};
 use tollgate::overrides::{Effect, Override};
 use tollgate::{DecisionSource, HashKey, Limiter, Revision};
 use tollgate_backend::{Backend, Counts, PolicyFile, Refunds};
-use tollgate_conformance::history::{History, Recorder};
 use tollgate_core::{
-    Admission, Charge, Evaluation, Headers, Limit, Readings, RequestAttributes, Store, StoreError,
-    Timestamp,
+    Admission, Evaluation, Headers, Limit, RequestAttributes, StoreError, Timestamp,
 };
 use tollgate_link::simulation::with_network;
 use tollgate_policy::LoadedPolicy;
@@ -26,113 +24,10 @@ use crate::cluster::{Cluster, NodeLinks};
 use crate::overrides::NodeOverrides;
 use crate::plan::{Kind, OverrideEffect, Plan, Version};
 use crate::policy;
+use crate::records::{RecordedBackend, Records};
 
 /// The name of the policy file in messages.
 const POLICY_NAME: &str = "world.yaml";
-
-/// A phase of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Phase {
-    /// The phase before the first fault.
-    Before,
-    /// The phase in which faults happen.
-    During,
-    /// The phase after the last fault, in which nodes begin to use the store again.
-    Recovering,
-    /// The phase after all nodes use the store again. No faults happen.
-    After,
-}
-
-impl Phase {
-    /// Returns the name of a subject of this phase.
-    pub(crate) fn subject(self, number: u64) -> String {
-        format!("{}-{number}", self.name())
-    }
-
-    /// Returns the number of a subject of this phase. Returns `None` if the subject has no number.
-    pub(crate) fn number_of(self, subject: &str) -> Option<u64> {
-        subject.strip_prefix(self.name())?.strip_prefix('-')?.parse().ok()
-    }
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Before => "Before",
-            Self::During => "During",
-            Self::Recovering => "Recovering",
-            Self::After => "After",
-        }
-    }
-
-    /// Returns whether limits are exact in this phase.
-    pub(crate) const fn is_calm(self) -> bool {
-        matches!(self, Self::Before | Self::After)
-    }
-}
-
-/// The recorded store calls of all nodes, in the phases without faults.
-#[derive(Debug)]
-pub(crate) struct Records {
-    phase: AtomicUsize,
-    before: Recorder,
-    after: Recorder,
-}
-
-impl Records {
-    fn new() -> Self {
-        let phase = AtomicUsize::new(Phase::Before as usize);
-        Self { phase, before: Recorder::default(), after: Recorder::default() }
-    }
-
-    pub(crate) fn set_phase(&self, phase: Phase) {
-        self.phase.store(phase as usize, Ordering::Relaxed);
-    }
-
-    pub(crate) fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Before,
-            1 => Phase::During,
-            2 => Phase::Recovering,
-            _ => Phase::After,
-        }
-    }
-
-    /// Removes and returns the recorded calls: those before the faults, and those after the faults.
-    pub(crate) fn take_histories(&self) -> [(&'static str, History); 2] {
-        [("before the faults", self.before.take()), ("after them", self.after.take())]
-    }
-
-    fn recorder(&self) -> Option<&Recorder> {
-        match self.phase() {
-            Phase::Before => Some(&self.before),
-            Phase::During | Phase::Recovering => None,
-            Phase::After => Some(&self.after),
-        }
-    }
-}
-
-/// The store of a node. It records its calls in [`Records`].
-#[derive(Debug)]
-struct RecordedBackend {
-    backend: Backend,
-    records: Arc<Records>,
-}
-
-impl AsRef<Backend> for RecordedBackend {
-    fn as_ref(&self) -> &Backend {
-        &self.backend
-    }
-}
-
-impl Store for RecordedBackend {
-    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
-        let issued = self.records.recorder().map(|recorder| recorder.issue(now, charges));
-        let result = self.backend.apply(now, charges).await;
-        if let Some(issued) = issued {
-            issued.answered(&result);
-        }
-        result
-    }
-}
 
 /// What made a decision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use tollgate_conformance::Random;
 use crate::clients::{Client, Load};
 use crate::cluster::Cluster;
 use crate::judge::{Figures, Judge, Lost};
-use crate::node::{Fleet, Phase};
+use crate::node::Fleet;
+use crate::phase::Phase;
 use crate::plan::{Action, Kind, Plan, StoreKind};
 use crate::trace::{Event, Trace};
 

@@ -13,15 +13,16 @@ use clap::Args;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::time::timeout;
+use tollgate::Limiter;
 use tollgate::model::Policy;
 use tollgate::model::policy::MatchMode;
 use tollgate::tower;
-use tollgate_backend::{OverrideSync, PolicyFile, Refunds, TenantSync};
+use tollgate_backend::{Backend, ListenerState, PolicyFile, Refunds};
 use tollgate_policy::LoadedPolicy;
 use tollgate_proxy::{
     JsonBodyBuffering, OnRejected, Rejected, Route, Settings, Upstream, Upstreams,
 };
-use tollgate_server::{Listen, Port};
+use tollgate_server::{Listen, Port, Served};
 
 use crate::access_log::{AccessLog, AccessLogLayer, Lines};
 use crate::certificates::NamedCertificates;
@@ -97,109 +98,134 @@ const REFUNDS: Refunds = Refunds::ByResponses;
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     log::start(flags.log);
     let loaded = limiter::load(&flags.policy)?;
-    let mut settings = settings(flags, &loaded)?;
-    let policy = summary(flags, &settings.upstreams, &loaded);
-    let file_settings = loaded.settings.clone();
-    let trusted = settings.trusted_proxies.clone();
-    let json_bodies = settings.json_bodies.clone();
-    let request_fields = settings.request_fields.clone();
-    let routed: Arc<[String]> = settings.upstreams.rules().map(str::to_owned).collect();
+    let settings = settings(flags, &loaded)?;
     let admin = admin(flags, &loaded)?;
-    let mut certificates = admin.certificates();
-    certificates
-        .extend(settings.tls.clone().map(|tls| NamedCertificates::of_listener("proxy", tls)));
-    certificates.extend(settings.upstream_tls.clone().map(NamedCertificates::of_upstream));
+    tokio::runtime::Runtime::new()?.block_on(serve(flags, loaded, settings, admin))
+}
+
+/// Opens the listeners, and serves clients until the process is asked to shut down and the last
+/// request in flight has ended.
+async fn serve(
+    flags: &Flags,
+    loaded: LoadedPolicy,
+    mut settings: Settings,
+    admin: Listeners,
+) -> Result<(), Failure> {
+    let terminated = signals::terminated()?;
+    let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
+    let listener = listen(flags.listen, port)
+        .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
+    let opened = open::listeners(&admin, port)?;
+    let file_settings = loaded.settings.clone();
+    let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
+    let access_log = access_log::open(&flags.access_log)?;
+    let lines = access_log.as_ref().map(AccessLog::lines);
+    if let Some(lines) = lines.clone() {
+        settings.on_rejected = OnRejected::new(move |Rejected { peer, status, .. }| {
+            lines.add_rejected(peer.ip(), status);
+        });
+    }
+    let certificates = certificates(&admin, &settings);
+    let mut counted = MetricSources::new(&loaded.policy)
+        .with_access_log(lines.clone())
+        .with_exports(traces.counter())
+        .with_certificates(certificates.clone())
+        .with_proxy(settings.connection_metrics.clone(), settings.limits.connections)
+        .with_upstreams(settings.upstream_metrics.clone());
+    if admin.samples_traffic(&file_settings.serve) {
+        counted = counted.with_traffic_sample(&loaded.policy);
+    }
+    let policy = summary(flags, &settings.upstreams, &loaded);
+    let limiter = limiter::open(loaded, REFUNDS).await?;
+    let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
+    let limiter = Arc::new(limiter);
     let revealed = file_settings.revealed.clone().into();
-    tokio::runtime::Runtime::new()?.block_on(async {
-        let terminated = signals::terminated()?;
-        let port = if flags.reuse_port { Port::Shared } else { Port::Exclusive };
-        let listener = listen(flags.listen, port)
-            .map_err(|error| format!("cannot listen on {}: {error}", flags.listen))?;
-        let opened = open::listeners(&admin, port)?;
-        let traces = traces::start(&flags.traces, file_settings.traces.as_ref())?;
-        let access_log = access_log::open(&flags.access_log)?;
-        let lines = access_log.as_ref().map(AccessLog::lines);
-        if let Some(lines) = lines.clone() {
-            settings.on_rejected = OnRejected::new(move |Rejected { peer, status, .. }| {
-                lines.add_rejected(peer.ip(), status);
-            });
+    let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS);
+    let file = Arc::new(adapting(file, flags, &settings));
+    let mut watch = (reload::watch(admin, certificates)?, policy_file::watch(Arc::clone(&file))?);
+    watch.1.spawn(Arc::clone(&limiter).watch_load());
+    watch.1.spawn(counted.history().keep());
+    if let Some(lines) = lines.clone() {
+        watch.1.spawn(reopen_on_hangup(lines, signal(SignalKind::hangup())?));
+    }
+    open::announce(&opened);
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    log::info(&format_args!("listening on {scheme}://{}, {policy}", listener.local_addr()?));
+    let services = Services::start(limiter, file, counted, revealed).await;
+    let admin = open::serve(opened, &services);
+    forward(listener, settings, &services.limiter, lines, admin, terminated).await?;
+    drop(watch);
+    if let Some(log) = access_log {
+        log.close();
+    }
+    let limiter = &services.limiter;
+    if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
+        log::warn(&"the store did not answer some refunds and charges of the last responses");
+    }
+    limiter.store().refund_leases(limiter.now()).await;
+    traces.finish().await;
+    log::info(&"every request in flight has ended");
+    Ok(())
+}
+
+/// Returns all certificates of the process, which are reloaded when their files change.
+fn certificates(admin: &Listeners, settings: &Settings) -> Vec<NamedCertificates> {
+    let mut certificates = admin.certificates();
+    let own = settings.tls.clone().map(|tls| NamedCertificates::of_listener("proxy", tls));
+    certificates.extend(own);
+    certificates.extend(settings.upstream_tls.clone().map(NamedCertificates::of_upstream));
+    certificates
+}
+
+/// Returns `file` with a callback that adapts the proxy to each new policy: the trusted proxies, the
+/// header fields that the policy reads, and whether bodies are buffered. The callback warns if the
+/// policy no longer has a rule for which a flag sets a route.
+fn adapting(file: PolicyFile, flags: &Flags, settings: &Settings) -> PolicyFile {
+    let trusted = settings.trusted_proxies.clone();
+    let request_fields = settings.request_fields.clone();
+    let json_bodies = settings.json_bodies.clone();
+    let routed: Vec<String> = settings.upstreams.rules().map(str::to_owned).collect();
+    let file = file.with_on_reload(move |policy| {
+        trusted.set(policy.forwarding().trusted.clone());
+        request_fields.set(policy.request_fields());
+        read_bodies_for(policy, &json_bodies);
+        for missing in routed.iter().filter_map(|rule| no_rule(rule, policy)) {
+            log::warn(&format_args!("{missing}; its requests go to the other upstreams"));
         }
-        let mut counted = MetricSources::new(&loaded.policy)
-            .with_access_log(lines.clone())
-            .with_exports(traces.counter())
-            .with_certificates(certificates.clone())
-            .with_proxy(settings.connection_metrics.clone(), settings.limits.connections)
-            .with_upstreams(settings.upstream_metrics.clone());
-        if admin.samples_traffic(&file_settings.serve) {
-            counted = counted.with_traffic_sample(&loaded.policy);
-        }
-        let limiter = limiter::open(loaded, REFUNDS).await?;
-        let limiter = limiter.with_observer(counted.observer()).with_tracer(traces.tracer.clone());
-        let limiter = Arc::new(limiter);
-        let routed_rules = Arc::clone(&routed);
-        let file = PolicyFile::new(&flags.policy, Arc::clone(&limiter), file_settings, REFUNDS)
-            .with_on_reload(move |policy| {
-                trusted.set(policy.forwarding().trusted.clone());
-                request_fields.set(policy.request_fields());
-                read_bodies_for(policy, &json_bodies);
-                for missing in routed_rules.iter().filter_map(|rule| no_rule(rule, policy)) {
-                    log::warn(&format_args!("{missing}; its requests go to the other upstreams"));
-                }
-            });
-        let listeners = match flags.admin {
-            Some(_) => tollgate_backend::ListenerState::Administration,
-            None => tollgate_backend::ListenerState::Ignored,
-        };
-        let file = Arc::new(file.with_listener_state(listeners));
-        let mut watch =
-            (reload::watch(admin, certificates)?, policy_file::watch(Arc::clone(&file))?);
-        watch.1.spawn(Arc::clone(&limiter).watch_load());
-        watch.1.spawn(counted.history().keep());
-        if let Some(lines) = lines.clone() {
-            watch.1.spawn(reopen_on_hangup(lines, signal(SignalKind::hangup())?));
-        }
-        for endpoint in &opened {
-            log::info(&format_args!("{} at {}", endpoint.name, endpoint.address));
-        }
-        let scheme = if settings.tls.is_some() { "https" } else { "http" };
-        log::info(&format_args!("listening on {scheme}://{}, {policy}", listener.local_addr()?));
-        let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
-        let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
-        // An error is logged, and the node starts with the default quotas.
-        tenants.loaded(open::TENANTS_WAIT).await;
-        let services =
-            Services { limiter: Arc::clone(&limiter), file, counted, overrides, tenants, revealed };
-        let served = open::serve(opened, &services);
-        // The admin listener reports the status until the last request has ended.
-        let admin = tollgate_server::serve(served, Duration::ZERO, pending());
-        let layer = tower::Layer::new(Arc::clone(&limiter));
-        let layer = if routed.is_empty() { layer } else { layer.with_matched_rules() };
-        let proxy = async {
-            match lines {
-                Some(lines) => {
-                    let layer = AccessLogLayer { inner: layer, lines, limiter };
-                    tollgate_proxy::run(listener, settings, layer, terminated).await
-                }
-                None => tollgate_proxy::run(listener, settings, layer, terminated).await,
-            }
-        };
-        tokio::select! {
-            ended = proxy => ended?,
-            ended = admin => ended?,
-        }
-        drop(watch);
-        if let Some(log) = access_log {
-            log.close();
-        }
-        let limiter = &services.limiter;
-        if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
-            log::warn(&"the store did not answer some refunds and charges of the last responses");
-        }
-        limiter.store().refund_leases(limiter.now()).await;
-        traces.finish().await;
-        log::info(&"every request in flight has ended");
-        Ok(())
+    });
+    file.with_listener_state(match flags.admin {
+        Some(_) => ListenerState::Administration,
+        None => ListenerState::Ignored,
     })
+}
+
+/// Forwards the requests of clients until `terminated` resolves and the last request in flight has
+/// ended. Until then, `admin` is served too, because the admin listener reports the status.
+async fn forward(
+    listener: TcpListener,
+    settings: Settings,
+    limiter: &Arc<Limiter<Backend>>,
+    lines: Option<Lines>,
+    admin: Vec<Served>,
+    terminated: impl Future<Output = ()>,
+) -> Result<(), Failure> {
+    let layer = tower::Layer::new(Arc::clone(limiter));
+    let has_routed_rules = settings.upstreams.rules().next().is_some();
+    let layer = if has_routed_rules { layer.with_matched_rules() } else { layer };
+    let proxy = async {
+        match lines {
+            Some(lines) => {
+                let layer = AccessLogLayer { inner: layer, lines, limiter: Arc::clone(limiter) };
+                tollgate_proxy::run(listener, settings, layer, terminated).await
+            }
+            None => tollgate_proxy::run(listener, settings, layer, terminated).await,
+        }
+    };
+    tokio::select! {
+        ended = proxy => ended?,
+        ended = tollgate_server::serve(admin, Duration::ZERO, pending()) => ended?,
+    }
+    Ok(())
 }
 
 /// Opens the file of the access log again after each SIGHUP.

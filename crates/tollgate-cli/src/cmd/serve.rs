@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use tollgate_backend::{OverrideSync, PolicyFile, Refunds, TenantSync};
+use tollgate_backend::{PolicyFile, Refunds};
 use tollgate_policy::LoadedPolicy;
 use tollgate_server::{Listen, Port};
 
@@ -83,15 +83,9 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         let mut watch =
             (reload::watch(listeners, certificates)?, policy_file::watch(Arc::clone(&file))?);
         watch.1.spawn(counted.history().keep());
-        for listener in &opened {
-            log::info(&format_args!("{} at {}", listener.name, listener.address));
-        }
+        open::announce(&opened);
         log::info(&policy);
-        let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
-        let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
-        // An error is logged, and the node starts with the default quotas.
-        tenants.loaded(open::TENANTS_WAIT).await;
-        let services = Services { limiter, file, counted, overrides, tenants, revealed };
+        let services = Services::start(limiter, file, counted, revealed).await;
         let served = open::serve(opened, &services);
         service_manager::ready();
         let ended = async {

@@ -7,7 +7,7 @@ use tollgate::Limiter;
 use tollgate::overrides::OverrideStore;
 use tollgate::rollout_percentage::RolloutPercentage;
 use tollgate::tenants::TenantStore;
-use tollgate_backend::{Backend, PolicyFile};
+use tollgate_backend::{Backend, OverrideSync, PolicyFile, TenantSync};
 use tollgate_server::{
     Access, ConnectionLimits, GrpcListener, HttpListener, HttpOptions, Listener, Port, Readiness,
     RespListener, RespSettings, Served,
@@ -17,16 +17,16 @@ use super::listeners::{BrowserAccess, Kind, ListenerConfig, Listeners};
 use super::{simulate_api, status, subjects};
 use crate::failure::Failure;
 use crate::metrics::{ListenerMetrics, MetricSources};
-use crate::policy_file;
+use crate::{log, policy_file};
 
 /// The longest time that a node waits at its start for the tenants in the store.
-pub(crate) const TENANTS_WAIT: Duration = Duration::from_secs(5);
+const TENANTS_WAIT: Duration = Duration::from_secs(5);
 
 /// A socket that listens but accepts no connection yet.
 #[derive(Debug)]
 pub(crate) struct OpenListener {
-    pub(crate) name: &'static str,
-    pub(crate) address: String,
+    name: &'static str,
+    address: String,
     kind: Kind,
     access: Access,
     browsers: BrowserAccess,
@@ -36,6 +36,13 @@ pub(crate) struct OpenListener {
 /// Opens the sockets of all `listeners`. Must be called in a tokio runtime.
 pub(crate) fn listeners(listeners: &Listeners, port: Port) -> Result<Vec<OpenListener>, Failure> {
     listeners.0.iter().map(|endpoint| open_listener(endpoint, port)).collect()
+}
+
+/// Logs the address of each listener.
+pub(crate) fn announce(opened: &[OpenListener]) {
+    for listener in opened {
+        log::info(&format_args!("{} at {}", listener.name, listener.address));
+    }
 }
 
 fn open_listener(endpoint: &ListenerConfig, port: Port) -> Result<OpenListener, Failure> {
@@ -71,6 +78,21 @@ pub(crate) fn serve(opened: Vec<OpenListener>, services: &Services) -> Vec<Serve
 }
 
 impl Services {
+    /// Starts the synchronization of overrides and of tenants, and waits at most [`TENANTS_WAIT`]
+    /// for the tenants in the store.
+    pub(crate) async fn start(
+        limiter: Arc<Limiter<Backend>>,
+        file: Arc<PolicyFile>,
+        counted: MetricSources,
+        revealed: Arc<[Box<str>]>,
+    ) -> Self {
+        let overrides = Arc::new(OverrideSync::start(Arc::clone(&limiter)));
+        let tenants = Arc::new(TenantSync::start(Arc::clone(&limiter)));
+        // An error is logged, and the node starts with the default quotas.
+        tenants.loaded(TENANTS_WAIT).await;
+        Self { limiter, file, counted, overrides, tenants, revealed }
+    }
+
     fn answer(&self, endpoint: OpenListener) -> (Served, ListenerMetrics) {
         let limits = ConnectionLimits::default();
         let OpenListener { name, kind, access, browsers, listener, .. } = endpoint;

@@ -101,20 +101,7 @@ const SHARES: [&str; 6] = ["20%", "10%", "5%", "2%", "0.5%", "0%"];
 /// # Errors
 /// Logs that cannot be read, or that have no request with a subject.
 pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
-    let counting = Counting::new(&task.per)?;
-    let mut log = Log::open(&task.inputs, &task.options)?;
-    let mut usage = Usage::new(task.windows.iter().map(|window| window.millis).collect());
-    let mut progress = Progress::of(&log, ProgressTarget::Terminal);
-    let (mut period, mut requests_without) = (None::<(u64, u64)>, 0);
-    while let Some(entry) = log.next_entry()? {
-        period = Some((period.map_or(entry.time, |(from, _)| from), entry.time));
-        match counting.subject(&Request::new(&entry, &task.options.fields)) {
-            Some(subject) => usage.count(subject, entry.time),
-            None => requests_without += 1,
-        }
-        progress.entry(&log);
-    }
-    progress.finish();
+    let Counts { usage, period, requests_without, malformed } = count(&task)?;
     let (subjects, requests) = (usage.subjects(), usage.requests());
     if subjects == 0 {
         let per = &task.per;
@@ -136,8 +123,6 @@ pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
         })
         .collect();
     let policy = policy_file(&task, &windows);
-    let malformed = log.issues().malformed;
-    drop(log);
     let mut proposal = Proposal {
         logs: task.inputs.iter().map(ToString::to_string).collect(),
         from: period.map(|(from, _)| Moment(from)),
@@ -157,6 +142,35 @@ pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
         proposal.simulated = Some(simulated(task, &proposal.policy).await?);
     }
     Ok(proposal)
+}
+
+/// The counted requests of the logs.
+struct Counts {
+    usage: Usage,
+    /// The times of the first and of the last request.
+    period: Option<(u64, u64)>,
+    requests_without: u64,
+    malformed: u64,
+}
+
+/// Reads the logs and counts their requests.
+fn count(task: &Task) -> Result<Counts, Failure> {
+    let counting = Counting::new(&task.per)?;
+    let mut log = Log::open(&task.inputs, &task.options)?;
+    let mut usage = Usage::new(task.windows.iter().map(|window| window.millis).collect());
+    let mut progress = Progress::of(&log, ProgressTarget::Terminal);
+    let (mut period, mut requests_without) = (None::<(u64, u64)>, 0);
+    while let Some(entry) = log.next_entry()? {
+        period = Some((period.map_or(entry.time, |(from, _)| from), entry.time));
+        match counting.subject(&Request::new(&entry, &task.options.fields)) {
+            Some(subject) => usage.count(subject, entry.time),
+            None => requests_without += 1,
+        }
+        progress.entry(&log);
+    }
+    progress.finish();
+    let malformed = log.issues().malformed;
+    Ok(Counts { usage, period, requests_without, malformed })
 }
 
 /// Returns the quota of each window. The quota of a longer window is not smaller than the quota of

@@ -1,7 +1,9 @@
-//! The text form of subjects and hashes, which stores use in the names of their keys.
+//! The text forms of subjects and hashes: those that stores use in the names of their keys, and
+//! those that people read.
 
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 
 use super::{HASH, KeyedHash, Stored, Subject, Value};
 
@@ -128,5 +130,34 @@ pub fn push_readable(out: &mut String, bytes: &[u8], kept: &[u8]) {
 fn push_hex(out: &mut String, byte: u8) {
     for digit in [byte >> 4, byte & 15] {
         out.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+    }
+}
+
+impl fmt::Display for Subject {
+    /// Writes a subject as, for example, `user=42, address=2001:db8::/64`. Writes a hash as `#` and
+    /// its first 8 bytes in hexadecimal. Escapes bytes outside printable ASCII.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.as_bytes().is_empty() {
+            return f.write_str("everybody");
+        }
+        for (index, (name, value)) in self.pairs().enumerate() {
+            let separator = if index == 0 { "" } else { ", " };
+            write!(f, "{separator}{name}=")?;
+            match value {
+                Stored::Absent => f.write_str("(none)")?,
+                Stored::Clear(bytes) => write!(f, "{}", bytes.escape_ascii())?,
+                Stored::Hashed(bytes) => {
+                    f.write_str("#")?;
+                    bytes.iter().take(8).try_for_each(|byte| write!(f, "{byte:02x}"))?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Subject({self})")
     }
 }

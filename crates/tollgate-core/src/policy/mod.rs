@@ -27,6 +27,7 @@ mod query;
 pub mod queue;
 pub mod quotas;
 mod replaced;
+mod request_body;
 mod request_fields;
 mod response_terms;
 pub mod rule;
@@ -199,16 +200,6 @@ impl Policy {
     pub fn replacing(mut self, old: &Self, now: Timestamp) -> Self {
         self.replace_limits(old, now);
         self.with_plain_rules()
-    }
-
-    /// Returns whether the policy needs values from request bodies. If it does, a listener must
-    /// buffer the bodies.
-    #[must_use]
-    pub fn reads_bodies(&self) -> bool {
-        let metered = self.rules.iter().flat_map(|rule| &rule.metered);
-        let mut sources = metered.filter_map(|metered| Some(&metered.reserve.as_ref()?.source));
-        self.dimensions.iter().any(|dimension| dimension.source.reads_body())
-            || sources.any(|source| matches!(source, ReservationSource::Json { .. }))
     }
 
     /// Returns whether the counter that a request uses on the limit of `binding` depends on the

@@ -7,11 +7,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 
-use super::address::plain;
+use super::address::{network_name, plain};
 use super::credential::credential;
 use super::host::host_name;
 use super::plan::{add, use_first_quota};
-use super::subject::network_name;
 use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode, SubjectSource};
 use crate::cost::Cost;
 use crate::key::{KeyedHash, Subject, Value};

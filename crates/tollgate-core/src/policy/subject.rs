@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 
 use super::Ambiguity;
-use super::address::{Forwarding, mask};
+use super::address::{Forwarding, network_name};
 use super::claim::ClaimReader;
 use super::credential::{self, credential, joined_cookies};
 use super::dotted_decimal::dotted_decimal;
@@ -199,17 +199,6 @@ impl SubjectSource {
         }
     }
 
-    /// Returns whether the source reads a value from the body of the request.
-    #[must_use]
-    pub fn reads_body(&self) -> bool {
-        match self {
-            Self::Json { .. } => true,
-            Self::FirstOf { dimensions } => dimensions.iter().any(|one| one.source.reads_body()),
-            Self::Claim(claim) => claim.token.reads_body(),
-            _ => false,
-        }
-    }
-
     /// Returns whether the value is the client's address, of which all bits are significant if it
     /// is an IPv4 address.
     pub(super) const fn is_whole_address(&self) -> bool {
@@ -307,16 +296,9 @@ impl SubjectSource {
                 pattern.parameter(parameter, matched.path).map(Cow::Borrowed)
             }
             Self::Json { pointer, unread } => {
-                let text = attributes.headers.in_body(pointer).filter(|text| !text.is_empty());
-                if text.is_none() && *unread == UnreadBodies::Refuse {
-                    attributes.headers.unread().inspect(|reason| matched.note(*reason));
-                }
-                text.map(owned)
+                in_body(attributes.headers, pointer, *unread, matched).map(owned)
             }
-            Self::TlsClient { name } => {
-                let value = attributes.headers.client_certificate(*name)?;
-                (!value.is_empty()).then_some(Cow::Borrowed(value.as_bytes()))
-            }
+            Self::TlsClient { name } => nonempty(attributes.headers.client_certificate(*name)?),
             Self::Claim(ClaimSource { token, path, reader }) => {
                 let token = token.value(forwarding, attributes, matched)?;
                 reader.claim(&token, path).filter(|value| !value.is_empty()).map(owned)
@@ -331,10 +313,7 @@ impl SubjectSource {
                 Some(Cow::Borrowed(pattern.unwrap_or(matched.rule).as_bytes()))
             }
             Self::Method => Some(method(attributes.method)),
-            Self::Application { name } => {
-                let value = attributes.headers.application_value(name)?;
-                (!value.is_empty()).then_some(Cow::Borrowed(value.as_bytes()))
-            }
+            Self::Application { name } => nonempty(attributes.headers.application_value(name)?),
             Self::Constant { value } => Some(Cow::Borrowed(value.as_bytes())),
         }
     }
@@ -376,6 +355,21 @@ fn field<'a>(headers: &'a dyn Headers, name: &str, matched: &Matched<'_>) -> Opt
     }
 }
 
+/// Returns the value at `pointer` in the body, or `None` if it is missing or empty. If the value is
+/// required and the body could not be read, the function records the reason.
+fn in_body(
+    headers: &dyn Headers,
+    pointer: &JsonPointer,
+    unread: UnreadBodies,
+    matched: &Matched<'_>,
+) -> Option<String> {
+    let text = headers.in_body(pointer).filter(|text| !text.is_empty());
+    if text.is_none() && unread == UnreadBodies::Refuse {
+        headers.unread().inspect(|reason| matched.note(*reason));
+    }
+    text
+}
+
 /// Returns the value in `value`, or `None` if it is missing or empty. If it is ambiguous, the
 /// function records the ambiguity and returns `None`.
 fn present<'a>(
@@ -395,6 +389,10 @@ fn method(sent: &str) -> Cow<'_, [u8]> {
         true => Cow::Owned(sent.to_ascii_uppercase().into_bytes()),
         false => Cow::Borrowed(sent.as_bytes()),
     }
+}
+
+fn nonempty(text: &str) -> Option<Cow<'_, [u8]>> {
+    (!text.is_empty()).then_some(Cow::Borrowed(text.as_bytes()))
 }
 
 fn owned<'a>(text: String) -> Cow<'a, [u8]> {
@@ -456,15 +454,4 @@ pub(super) fn encoded<'r>(read: &'r ReadValue<'_>) -> Value<'r> {
         Some((bytes, true)) => Value::Secret(bytes),
         Some((bytes, false)) => Value::Clear(bytes),
     }
-}
-
-/// Returns the text of the client's address, such as `192.0.2.1`. If not all bits of the address
-/// are significant, returns the text of its network, such as `2001:db8::/64`.
-pub(super) fn network_name(address: IpAddr, ipv4_prefix: u8, ipv6_prefix: u8) -> String {
-    let (prefix, bits) = match address {
-        IpAddr::V4(_) => (ipv4_prefix, 32),
-        IpAddr::V6(_) => (ipv6_prefix, 128),
-    };
-    let network = mask(address, prefix);
-    if prefix >= bits { network.to_string() } else { alloc::format!("{network}/{prefix}") }
 }

@@ -10,10 +10,11 @@ use redis_module::key::RedisKeyWritable;
 use tollgate_core::Timestamp;
 
 use super::{Opened, Repetition, ServerKeys, expire, replace, seconds};
+use crate::buffers::Change;
 use crate::error::CommandError;
 use crate::request::{ID_BYTES, Id, Location};
-use crate::step::Change;
-use crate::table::{MAX_UNITS, Room, Table, is_short};
+use crate::slot::is_short;
+use crate::table::{MAX_UNITS, Room, Table};
 
 /// The largest number of tables of a server. So many tables hold at most 8 GiB together.
 pub(crate) const MAX_TABLES: usize = 1_024;

@@ -43,6 +43,8 @@ pub(super) fn windows(
     }
 }
 
+/// Returns the windows of a calendar, as the keys of the limit define them. Returns `None` after
+/// reporting a mistake.
 fn schedule(
     kind: Kind,
     unit: CalendarUnit,
@@ -50,28 +52,7 @@ fn schedule(
     raw: &raw::Limit,
     report: &mut Report<'_>,
 ) -> Option<Schedule> {
-    let word = unit.word();
-    let mut is_right = true;
-    if kind != Kind::FixedWindow {
-        let message = format_args!("`window: {word}` has no meaning for {}", kind.word());
-        let hint =
-            "calendar windows belong to fixed_window; others have a length such as 1d or 30d";
-        report.error(at, message, hint);
-        is_right = false;
-    }
-    let misplaced = [
-        (key(&raw.anchor), true, "the window begins with the period, in `timezone`"),
-        (key(&raw.week_start), unit != CalendarUnit::Week, "it belongs to window: week"),
-        (key(&raw.billing_day), unit != CalendarUnit::Month, "it belongs to window: month"),
-    ];
-    let names = ["anchor", "week_start", "billing_day"];
-    for ((given, is_wrong, hint), name) in misplaced.into_iter().zip(names) {
-        if let (Some(given), true) = (given, is_wrong) {
-            let message = format_args!("`{name}` has no meaning with `window: {word}`");
-            report.error(given, message, hint);
-            is_right = false;
-        }
-    }
+    let is_right = has_only_calendar_keys(kind, unit, at, raw, report);
     let week_start = raw.week_start.or_default(|day| day.0, Default::default())?;
     let billing_day = raw.billing_day.or_default(BillingDay::default, Some(1))??;
     let zone = raw.timezone.or_default(|zone| zone.0.clone(), UTC.to_owned());
@@ -101,6 +82,40 @@ fn schedule(
         .map_err(refused)
         .ok()
         .filter(|_| zone.is_some())
+}
+
+/// Reports an algorithm and keys that have no meaning with calendar windows of `unit`. Returns
+/// whether the limit has none of them.
+fn has_only_calendar_keys(
+    kind: Kind,
+    unit: CalendarUnit,
+    at: Span,
+    raw: &raw::Limit,
+    report: &mut Report<'_>,
+) -> bool {
+    let word = unit.word();
+    let mut is_right = true;
+    if kind != Kind::FixedWindow {
+        let message = format_args!("`window: {word}` has no meaning for {}", kind.word());
+        let hint =
+            "calendar windows belong to fixed_window; others have a length such as 1d or 30d";
+        report.error(at, message, hint);
+        is_right = false;
+    }
+    let misplaced = [
+        (key(&raw.anchor), true, "the window begins with the period, in `timezone`"),
+        (key(&raw.week_start), unit != CalendarUnit::Week, "it belongs to window: week"),
+        (key(&raw.billing_day), unit != CalendarUnit::Month, "it belongs to window: month"),
+    ];
+    let names = ["anchor", "week_start", "billing_day"];
+    for ((given, is_wrong, hint), name) in misplaced.into_iter().zip(names) {
+        if let (Some(given), true) = (given, is_wrong) {
+            let message = format_args!("`{name}` has no meaning with `window: {word}`");
+            report.error(given, message, hint);
+            is_right = false;
+        }
+    }
+    is_right
 }
 
 /// Reports keys that have an effect only with a calendar window. Returns whether the limit has none

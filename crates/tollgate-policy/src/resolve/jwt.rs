@@ -1,6 +1,6 @@
 //! Converts the key `jwt` to a reader of the claims of tokens.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tollgate_core::Policy;
@@ -102,12 +102,13 @@ fn token_source(tokens: &Jwt, report: &mut Report<'_>) -> Option<SubjectSource> 
     Some(SubjectSource::Credential { header })
 }
 
+/// Returns the reader of the claims of `tokens`, or `None` after reporting a mistake.
 fn reader(
     tokens: &Spanned<Jwt>,
     files: &mut Files<'_>,
     report: &mut Report<'_>,
 ) -> Option<Arc<dyn ClaimReader>> {
-    let Jwt { keys, algorithms, unverified, .. } = &tokens.value;
+    let Jwt { keys, unverified, .. } = &tokens.value;
     let expected = expected(&tokens.value, report);
     let is_unverified = unverified.value().is_some_and(|Flag(unverified)| *unverified);
     let Some(keys) = keys.given() else {
@@ -127,19 +128,7 @@ fn reader(
         report.error(keys.key, "`keys` are not used if tokens are unverified", hint);
         return None;
     }
-    let algorithms = match algorithms {
-        Field::Absent => Algorithm::PUBLIC.to_vec(),
-        Field::Invalid => return None,
-        Field::Value(given) if given.value.0.is_empty() => {
-            // The list of algorithms is also empty if none of its words is an algorithm. Those
-            // words are already reported.
-            if report.is_clean() {
-                report.error(given.at, "no algorithm is accepted", "such as [RS256, ES256]");
-            }
-            return None;
-        }
-        Field::Value(given) => given.value.0.iter().map(|one| one.value.0).collect(),
-    };
+    let algorithms = accepted_algorithms(&tokens.value, report)?;
     let directory = match files.source {
         FileSource::Directory(directory) => directory,
         FileSource::Policy(policy) => {
@@ -156,17 +145,7 @@ fn reader(
             return None;
         }
     };
-    let (path, text) = files.text(directory, keys, MAX_KEY_FILE_BYTES, report)?;
-    let read = Keys::read(&text);
-    let message = format_args!("{} has no usable keys", path.display());
-    let found = read.map_err(|error| report.error(keys.at, message, error)).ok()?;
-    if !found.fit(&algorithms) {
-        let message = format_args!("no key of {} fits the algorithms", path.display());
-        let hint =
-            "shared secrets need `algorithms: HS256`, other keys the algorithm of their kind";
-        report.error(keys.at, message, hint);
-        return None;
-    }
+    let (found, text) = keys_in_file(directory, keys, &algorithms, files, report)?;
     let expected = expected?;
     let names: Vec<&str> = algorithms.iter().map(|algorithm| algorithm.name()).collect();
     let signed = format!("signed with {} by a key of {}", names.join(", "), keys.value.0);
@@ -178,6 +157,47 @@ fn reader(
             None
         }
     }
+}
+
+/// Returns the algorithms with which an accepted token can be signed, or `None` after reporting a
+/// mistake.
+fn accepted_algorithms(tokens: &Jwt, report: &mut Report<'_>) -> Option<Vec<Algorithm>> {
+    match &tokens.algorithms {
+        Field::Absent => Some(Algorithm::PUBLIC.to_vec()),
+        Field::Invalid => None,
+        Field::Value(given) if given.value.0.is_empty() => {
+            // The list of algorithms is also empty if none of its words is an algorithm. Those
+            // words are already reported.
+            if report.is_clean() {
+                report.error(given.at, "no algorithm is accepted", "such as [RS256, ES256]");
+            }
+            None
+        }
+        Field::Value(given) => Some(given.value.0.iter().map(|one| one.value.0).collect()),
+    }
+}
+
+/// Reads the keys that verify tokens from the file `keys`, which is relative to `directory`.
+/// Returns the keys and the text of the file. Returns `None` after reporting a mistake, such as that
+/// no key fits one of `algorithms`.
+fn keys_in_file(
+    directory: &Path,
+    keys: &Spanned<Text>,
+    algorithms: &[Algorithm],
+    files: &mut Files<'_>,
+    report: &mut Report<'_>,
+) -> Option<(Keys, String)> {
+    let (path, text) = files.text(directory, keys, MAX_KEY_FILE_BYTES, report)?;
+    let message = format_args!("{} has no usable keys", path.display());
+    let found = Keys::read(&text).map_err(|error| report.error(keys.at, message, error)).ok()?;
+    if !found.fit(algorithms) {
+        let message = format_args!("no key of {} fits the algorithms", path.display());
+        let hint =
+            "shared secrets need `algorithms: HS256`, other keys the algorithm of their kind";
+        report.error(keys.at, message, hint);
+        return None;
+    }
+    Some((found, text))
 }
 
 fn unverified_reader(expected: Expected) -> Arc<dyn ClaimReader> {

@@ -21,6 +21,7 @@ mod mode;
 mod names;
 pub(crate) mod networks;
 mod outcomes;
+mod parts;
 mod paths;
 mod pointer;
 mod quotas;
@@ -46,6 +47,7 @@ use crate::span::Span;
 use jwt::TokenSource;
 use names::NameTable;
 use networks::NetworkTable;
+use parts::PolicyParts;
 use rules::Defined;
 
 /// Returns the policy and the settings of `file`, or `None` after reporting a mistake.
@@ -71,11 +73,8 @@ pub(crate) fn resolve(
     let rules = rules::rules(file, &counted, &mut defined, report);
     let domains = descriptors::domains(file, &counted, &mut limits, report);
     warn_if_nothing_is_limited(file, report);
-    let order = file.rules_apply.value().map(|order| order.0).unwrap_or_default();
     let forwarding = forwarding::forwarding(file, report);
-    let paths = paths::paths(file, report);
-    let placed = rules.iter().flatten().map(|placed| (&placed.rule, placed.at));
-    paths::check(paths.unwrap_or_default(), placed, report);
+    let paths = paths::paths(file, &rules, report);
     let answers = answers::answers(file.answers.value(), report);
     let shed = shedding::shed(file, counted.len(), report);
     let key = secret::key(file, report);
@@ -87,26 +86,19 @@ pub(crate) fn resolve(
         return None;
     }
     let rule_spans: Vec<_> = rules.iter().flatten().map(|rule| rule.at).collect();
-    let shed = shed?;
-    let quotas = counted.iter().flatten().filter_map(|counted| counted.quotas.clone()).collect();
-    let windows = counted.iter().flatten().filter_map(|counted| counted.windows.clone()).collect();
-    let limits_of_rules = counted.into_iter().map(|counted| Some(counted?.limit));
-    let mut policy = Policy::new(
-        dimensions.into_iter().collect::<Option<_>>()?,
-        limits_of_rules.chain(shed.pools.into_iter().map(Some)).collect::<Option<_>>()?,
-        rules.into_iter().map(|rule| Some(rule?.rule)).collect::<Option<_>>()?,
-        order,
-    )?
-    .with_quotas(quotas)?
-    .with_windows(windows)?
-    .with_forwarding(forwarding?)
-    .with_paths(paths?)
-    .with_answers(answers?)
-    .with_descriptors(domains.into_iter().collect::<Option<_>>()?)?
-    .with_shedding(shed.shedding)?;
-    if let Some(tenant) = tenants? {
-        policy = policy.with_tenants(tenant)?;
-    }
+    let parts = PolicyParts {
+        dimensions,
+        limits: counted,
+        rules,
+        match_mode: file.rules_apply.value().map(|order| order.0).unwrap_or_default(),
+        forwarding,
+        paths,
+        answers,
+        domains,
+        shed,
+        tenants,
+    };
+    let policy = parts.compose()?;
     outcomes::warn(file, &limits, report);
     networks.warn_of_unused(report);
     jwt::warn_if_unused(file, policy.dimensions(), report);

@@ -1,14 +1,25 @@
 //! Converts the key `paths` to the options for comparing paths.
 
-use tollgate_core::policy::{AmbiguousPaths, PathOptions, PathParameters, Rule};
+use tollgate_core::policy::{AmbiguousPaths, PathOptions, PathParameters};
 
+use super::rules::ResolvedRule;
 use crate::decode::{Field, quoted};
 use crate::raw::PolicyFile;
 use crate::report::Report;
-use crate::span::Span;
 
-/// Returns the options for comparing paths, or `None` after reporting a mistake.
-pub(super) fn paths(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOptions> {
+/// Returns the options for comparing paths, or `None` after reporting a mistake. Also reports path
+/// patterns of `rules` that match no path.
+pub(super) fn paths(
+    file: &PolicyFile,
+    rules: &[Option<ResolvedRule>],
+    report: &mut Report<'_>,
+) -> Option<PathOptions> {
+    let options = options(file, report);
+    check_patterns(options.unwrap_or_default(), rules, report);
+    options
+}
+
+fn options(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOptions> {
     let raw = match &file.paths {
         Field::Absent => return Some(PathOptions::default()),
         Field::Invalid => return None,
@@ -30,19 +41,15 @@ pub(super) fn paths(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOp
 }
 
 /// Reports path patterns of the rules that match no path if paths are compared with `options`.
-pub(super) fn check<'r>(
-    options: PathOptions,
-    rules: impl Iterator<Item = (&'r Rule, Span)>,
-    report: &mut Report<'_>,
-) {
+fn check_patterns(options: PathOptions, rules: &[Option<ResolvedRule>], report: &mut Report<'_>) {
     if options.parameters == PathParameters::Keep {
         return;
     }
-    for (rule, at) in rules {
+    for ResolvedRule { rule, at } in rules.iter().flatten() {
         let patterns = rule.matches.path_patterns().into_iter();
         for pattern in patterns.filter(|pattern| pattern.has_path_parameters()) {
             let message = format_args!("no path matches {}", quoted(pattern.as_str()));
-            report.error(at, message, "`paths: { parameters: drop }` removes what follows a `;`");
+            report.error(*at, message, "`paths: { parameters: drop }` removes what follows a `;`");
         }
     }
 }

@@ -2,6 +2,7 @@
 //! use the socket.
 
 mod reserve;
+mod transactions;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use tollgate::limiter::Decision;
 use tollgate::model::policy::{OnFailure, PlannedCharge};
 use tollgate::model::{Store, Timestamp};
+use tollgate::observe::Histogram;
 use tollgate::{DecisionRequest, Limiter, Revision};
 
 use super::args::Args;
@@ -21,9 +23,9 @@ use super::reply::Replies;
 use super::session::{self, Next, Session};
 use super::tg_commands;
 use super::throttle::{Bucket, Dialect, Throttle};
-use super::transaction::{self, Transaction};
+use super::transaction::Transaction;
 use crate::access::Access;
-use tollgate::observe::Histogram;
+use transactions::Executing;
 
 /// The size of queued replies, in bytes, from which on the replies are sent before more commands
 /// are read.
@@ -45,13 +47,6 @@ pub(super) enum Progress {
 enum Reply {
     Throttle(Dialect, Bucket),
     Named,
-}
-
-/// A transaction of which the first commands were executed.
-struct Executing {
-    transaction: Transaction,
-    /// The index of the next command.
-    next: usize,
 }
 
 /// The command processing of one connection.
@@ -110,12 +105,6 @@ where
     /// Returns the number of wrong tokens that the client sent since the last call.
     pub(super) fn take_wrong_tokens(&mut self) -> u32 {
         self.session.take_wrong_tokens()
-    }
-
-    /// Returns the number of bytes that the commands since `MULTI` use.
-    pub(super) fn queued_bytes(&self) -> usize {
-        let executing = self.executing.as_ref().map(|executing| &executing.transaction);
-        self.transaction.as_ref().or(executing).map_or(0, Transaction::bytes)
     }
 
     /// Answers the complete commands at the start of `input` and removes them.
@@ -178,70 +167,6 @@ where
             }
             Ok(command) if self.transaction.is_some() => self.queue(command, args).await,
             Ok(command) => self.execute(command, args).await,
-        }
-    }
-
-    /// Queues a command of a transaction, or ends the transaction.
-    async fn queue(&mut self, command: &Command, args: &Args<'_>) -> Next {
-        match command.kind {
-            CommandKind::Exec => {
-                self.exec();
-                return Next::Command;
-            }
-            CommandKind::Discard => {
-                self.transaction = None;
-                self.replies.status("OK");
-                return Next::Command;
-            }
-            CommandKind::Quit => return self.session_command(CommandKind::Quit, args),
-            CommandKind::Reset => {
-                self.transaction = None;
-                return self.session_command(CommandKind::Reset, args);
-            }
-            _ => {}
-        }
-        let Some(transaction) = &mut self.transaction else { return Next::Command };
-        match transaction.queue(command, args) {
-            Ok(()) => self.replies.status("QUEUED"),
-            Err(error) => self.replies.error(error),
-        }
-        Next::Command
-    }
-
-    /// Begins to execute the queued commands. Their replies are one array.
-    fn exec(&mut self) {
-        let Some(transaction) = self.transaction.take() else { return };
-        if transaction.is_aborted() {
-            self.replies.error(transaction::ABORTED);
-            return;
-        }
-        self.replies.array(transaction.len());
-        self.executing = Some(Box::new(Executing { transaction, next: 0 }));
-    }
-
-    /// Executes the queued commands in order, until the replies have to be sent or no command is
-    /// left. The future is boxed, because it is rare and would make the future of every other
-    /// command larger.
-    async fn execute_queued(&mut self) {
-        let Some(mut executing) = self.executing.take() else { return };
-        while executing.next < executing.transaction.len() {
-            if self.replies.as_bytes().len() >= MAX_REPLIES {
-                self.executing = Some(executing);
-                return;
-            }
-            let args = executing.transaction.command(executing.next);
-            // The name of the command was checked when the command was queued.
-            if let Ok(command) = Command::find(&args) {
-                self.execute(command, &args).await;
-            }
-            executing.next += 1;
-        }
-        self.finish().await;
-    }
-
-    fn abort_transaction(&mut self) {
-        if let Some(transaction) = &mut self.transaction {
-            transaction.abort();
         }
     }
 
@@ -437,63 +362,5 @@ impl Reply {
                 tg_commands::reply(&decision, sealed, replies);
             }
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tollgate::model::Policy;
-    use tollgate::store::Memory;
-
-    use super::*;
-    use crate::access::Tokens;
-
-    const COMMANDS: usize = transaction::MAX_QUEUED;
-
-    /// Returns a transaction of [`COMMANDS`] commands that reply `word`, and a `PING` after it.
-    fn transaction(word: &str) -> Vec<u8> {
-        let echo = format!("*2\r\n$4\r\nECHO\r\n${}\r\n{word}\r\n", word.len()).repeat(COMMANDS);
-        format!("*1\r\n$5\r\nMULTI\r\n{echo}*1\r\n$4\r\nEXEC\r\n*1\r\n$4\r\nPING\r\n").into()
-    }
-
-    #[tokio::test]
-    async fn the_replies_of_a_transaction_are_sent_in_parts() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
-        let (access, latency) = (Access::Open, Histogram::default());
-        let decide = |request: DecisionRequest<'_>| limiter.decide(request);
-        let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
-        let word = "x".repeat(200);
-        let (mut input, mut parts) = (transaction(&word), Vec::new());
-        let mut progress = Progress::Sending;
-        while progress == Progress::Sending {
-            progress = dispatcher.answer(&mut input).await;
-            let replies = dispatcher.replies();
-            parts.push(String::from_utf8(replies.as_bytes().to_vec()).unwrap());
-            replies.clear(MAX_REPLIES);
-        }
-        assert_eq!((progress, dispatcher.queued_bytes()), (Progress::Answered, 0));
-        let longest = parts.iter().map(String::len).max().unwrap();
-        assert!(longest < MAX_REPLIES + 1_024, "{longest} bytes");
-        let queued = "+QUEUED\r\n".repeat(COMMANDS);
-        let replies = format!("$200\r\n{word}\r\n").repeat(COMMANDS);
-        assert_eq!(parts.concat(), format!("+OK\r\n{queued}*{COMMANDS}\r\n{replies}+PONG\r\n"));
-    }
-
-    #[tokio::test]
-    async fn a_transaction_ends_when_the_token_of_the_client_is_revoked() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
-        let tokens = Tokens::parse("0123456789abcdef").unwrap();
-        let (access, latency) = (Access::Tokens(tokens.clone()), Histogram::default());
-        let decide = |request: DecisionRequest<'_>| limiter.decide(request);
-        let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
-        let mut input = b"*2\r\n$4\r\nAUTH\r\n$16\r\n0123456789abcdef\r\n".to_vec();
-        input.extend(transaction(&"x".repeat(200)));
-        assert_eq!(dispatcher.answer(&mut input).await, Progress::Sending);
-        assert!(dispatcher.executing.is_some());
-        dispatcher.replies().clear(MAX_REPLIES);
-        tokens.replace("fedcba9876543210").unwrap();
-        assert_eq!(dispatcher.answer(&mut input).await, Progress::End);
-        assert!(dispatcher.replies().as_bytes().is_empty());
-        assert_eq!(dispatcher.queued_bytes(), 0);
     }
 }

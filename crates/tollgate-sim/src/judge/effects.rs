@@ -6,7 +6,8 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Judge;
-use crate::node::{Answer, Phase};
+use crate::node::Answer;
+use crate::phase::Phase;
 use crate::plan::{OverrideEffect, Plan};
 
 impl Judge {

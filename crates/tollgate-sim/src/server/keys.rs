@@ -6,9 +6,10 @@ use tollgate_core::Timestamp;
 
 use super::{Entry, Server, Write};
 use crate::answer::Reply as StepReply;
+use crate::buffers::{Buffers, Change};
 use crate::error::CommandError;
 use crate::request::{Location, Request};
-use crate::step::{self, Buffers, Change, Keyspace, Lists};
+use crate::step::{self, Keyspace};
 use crate::stored::Loaded;
 
 thread_local! {
@@ -88,20 +89,16 @@ fn run_with(
     buffers: &mut Buffers,
 ) -> Result<(Vec<u8>, Vec<Write>), CommandError> {
     let clock = server.now();
-    let Buffers { rules, locations, charges, plain_charges, states, changes, values, reply, undo } =
-        buffers;
+    let Buffers { rules, locations, lists } = buffers;
     let request = Request::parse(argument, names.len(), rules, locations)?;
     let deadline = request.deadline;
     if deadline.is_some_and(|deadline| clock > deadline) {
-        StepReply::late(reply, clock);
-        return Ok((reply.clone(), Vec::new()));
+        StepReply::late(&mut lists.reply, clock);
+        return Ok((lists.reply.clone(), Vec::new()));
     }
     let keys = &mut Keys { server, names };
-    let (list, bytes, answer) = (&mut *changes, &mut *values, &mut *reply);
-    let lists =
-        Lists { charges, plain_charges, states, changes: list, values: bytes, reply: answer, undo };
     step::run(request, keys, deadline.map(|_| clock), lists)?;
-    let writes = changes.iter().map(|change| keys.write(change, values, clock));
+    let writes = lists.changes.iter().map(|change| keys.write(change, &lists.values, clock));
     let writes = writes.collect::<Result<_, _>>()?;
-    Ok((reply.clone(), writes))
+    Ok((lists.reply.clone(), writes))
 }
