@@ -103,7 +103,7 @@ impl LazyTransfer {
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
         for charge in charges {
-            self.entries.update(self.entries.key(charge), Timestamp::EPOCH, |_| None);
+            self.entries.update(self.entries.quota_key(charge), Timestamp::EPOCH, |_| None);
         }
     }
 
@@ -234,7 +234,7 @@ impl LazyTransfer {
     ) -> OpenTransfer<'c> {
         let (mut cell_keys, mut keys) = (Vec::new(), Vec::new());
         for charge in charges {
-            let (key, epoch) = (self.entries.key(charge), epoch(charge));
+            let (key, epoch) = (self.entries.quota_key(charge), epoch(charge));
             if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
                 cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
                 keys.push((key, epoch));

@@ -102,7 +102,7 @@ impl<S: Store> LocalShare<S> {
     /// Applies the recorded status of a limit and subject to this node's share. Each status is
     /// applied once.
     async fn adopt_usage(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
-        let key = self.seen.key(charge);
+        let key = self.seen.quota_key(charge);
         if self.seen.get(key).is_none() {
             return;
         }
@@ -190,7 +190,7 @@ impl<S: Store> FallbackStore for LocalShare<S> {
             return;
         }
         for (charge, reading) in charges.iter().zip(readings.iter()) {
-            let key = self.seen.key(charge);
+            let key = self.seen.quota_key(charge);
             if reading.used == 0 {
                 self.seen.forget_if(key, |_| true);
                 continue;

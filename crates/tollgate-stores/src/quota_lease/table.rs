@@ -194,7 +194,7 @@ impl Table {
         }
         let account = LeaseSubject { limit: charge.limit.clone(), subject: charge.subject.clone() };
         let Some(entry) = LeaseEntry::of(account, reading, admitted, now) else { return };
-        let key = self.warm.key(charge);
+        let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
         if shard.len() < self.of_shard || shard.contains_key(&key) {
             shard.insert(key, entry);
@@ -204,7 +204,7 @@ impl Table {
     /// Counts a charge and returns whether the charge rate is high enough for a lease.
     fn is_hot(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let mut charges = 1;
-        self.warm.update(self.warm.key(charge), now, |heat| {
+        self.warm.update(self.warm.quota_key(charge), now, |heat| {
             let heat = heat.filter(|heat| now.since(heat.since) < HOT_WINDOW);
             let heat = heat.unwrap_or(ChargeRate { since: now, charges: 0 });
             charges = heat.charges.saturating_add(1);
@@ -292,7 +292,7 @@ impl Table {
         if charge.limit.mode() == LimitMode::Exact {
             return None;
         }
-        let key = self.warm.key(charge);
+        let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
         shard.get_mut(&key).filter(|entry| entry.is_of(charge.limit)).map(with)
     }
