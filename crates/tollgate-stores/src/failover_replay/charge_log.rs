@@ -194,13 +194,17 @@ impl ChargeLog {
         else {
             return;
         };
-        let key = self.states.quota_key(charge);
+        let key = self.states.key(charge);
         self.states.update(key, now, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
             Some(known) if started.0 < known.lowered => Some(known),
-            Some(known) if (known.position, known.used) > (position, reading.used) => {
+            // The numbers of two quotas of a token bucket cannot be compared.
+            Some(known)
+                if known.numbers == new.numbers
+                    && (known.position, known.used) > (position, reading.used) =>
+            {
                 // The recorded value is still valid, and is confirmed for a later time.
                 Some(RecordedState { recorded_at: known.recorded_at.max(now), ..known })
             }
@@ -221,7 +225,7 @@ impl ChargeLog {
     ) {
         let expires_at = refundable_until(charge.limit, ChargePosition(position));
         let Some(new) = self.recorded_state(now, charge, 0, position, expires_at) else { return };
-        let key = self.states.part(self.states.quota_key(charge), u128::from(position));
+        let key = self.states.part(self.states.key(charge), u128::from(position));
         self.states.update(key, now, |known| {
             let used = count(known.map_or(0, |known| known.used));
             (used > 0).then_some(RecordedState { used, ..new })
@@ -247,7 +251,7 @@ impl ChargeLog {
             | Operation::Settle { id, .. } => id,
             Operation::Peek { .. } | Operation::Reset => return,
         };
-        let key = self.states.part(self.states.quota_key(charge), id.0);
+        let key = self.states.part(self.states.key(charge), id.0);
         let ends_at = reading.full_reset_at;
         let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
         self.states.update(key, now, |known| match operation {
