@@ -12,7 +12,7 @@ use tollgate_core::{
 };
 
 use super::recorded_state::{Name, RecordedState};
-use crate::bounded_cache::BoundedCache;
+use crate::bounded_cache::{BoundedCache, Key};
 
 /// The maximum number of limit definitions that are kept. If one more definition is needed, all of
 /// the kept definitions are removed first.
@@ -85,7 +85,7 @@ impl ChargeLog {
         for (charge, reading) in both() {
             if matches!(charge.operation, Operation::Reset) {
                 self.forget(charge);
-            } else if started.0 >= self.forgotten.load(Ordering::Acquire) {
+            } else {
                 self.remember_one(started, now, charge, reading, admitted);
             }
         }
@@ -157,21 +157,23 @@ impl ChargeLog {
                 self.read(started, now, charge, reading, reading.position.0);
             }
             (Algorithm::Concurrency(_), operation) => {
-                self.lease(now, charge, reading, operation, counted);
+                self.lease(started, now, charge, reading, operation, counted);
             }
             (_, Operation::Refund { position, .. } | Operation::Settle { position, .. })
                 if reading.added == 0 =>
             {
-                self.tally(now, charge, position.0, |used| used.saturating_sub(reading.refunded));
+                let lower = |used: u64| used.saturating_sub(reading.refunded);
+                self.tally(started, now, charge, position.0, lower);
             }
             // A refused charge fills these at most to the quota, as in the store.
             (Algorithm::TwoBucket(_) | Algorithm::SlidingLog(_), _) if counted > 0 && !admitted => {
                 let quota = charge.limit.capacity();
                 let fill = |used: u64| used.max(used.saturating_add(counted).min(quota));
-                self.tally(now, charge, reading.position.0, fill);
+                self.tally(started, now, charge, reading.position.0, fill);
             }
             (_, _) if counted > 0 => {
-                self.tally(now, charge, reading.position.0, |used| used.saturating_add(counted));
+                let raise = |used: u64| used.saturating_add(counted);
+                self.tally(started, now, charge, reading.position.0, raise);
             }
             _ => {}
         }
@@ -195,7 +197,7 @@ impl ChargeLog {
             return;
         };
         let key = self.states.key(charge);
-        self.states.update(key, now, |known| match known {
+        self.update(started, now, key, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
@@ -218,6 +220,7 @@ impl ChargeLog {
     /// computes the new number of units from the recorded number.
     fn tally(
         &self,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         position: u64,
@@ -226,7 +229,7 @@ impl ChargeLog {
         let expires_at = refundable_until(charge.limit, ChargePosition(position));
         let Some(new) = self.recorded_state(now, charge, 0, position, expires_at) else { return };
         let key = self.states.part(self.states.key(charge), u128::from(position));
-        self.states.update(key, now, |known| {
+        self.update(started, now, key, |known| {
             let used = count(known.map_or(0, |known| known.used));
             (used > 0).then_some(RecordedState { used, ..new })
         });
@@ -236,6 +239,7 @@ impl ChargeLog {
     /// is the permit's new expiry.
     fn lease(
         &self,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         reading: &Reading,
@@ -254,7 +258,7 @@ impl ChargeLog {
         let key = self.states.part(self.states.key(charge), id.0);
         let ends_at = reading.full_reset_at;
         let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
-        self.states.update(key, now, |known| match operation {
+        self.update(started, now, key, |known| match operation {
             Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
                 new.map(|new| RecordedState { id, ..new })
             }
@@ -265,6 +269,21 @@ impl ChargeLog {
                 }
                 _ => known,
             }),
+        });
+    }
+
+    /// Changes the entry of `key`, unless a reset came after the start of the call.
+    fn update(
+        &self,
+        started: CallStart,
+        now: Timestamp,
+        key: Key,
+        change: impl FnOnce(Option<RecordedState>) -> Option<RecordedState>,
+    ) {
+        self.states.update(key, now, |known| {
+            // The entry is locked, so a reset either changed the number or removes the entry.
+            let is_reset = started.0 < self.forgotten.load(Ordering::Acquire);
+            if is_reset { known } else { change(known) }
         });
     }
 
@@ -326,4 +345,66 @@ fn definition(limit: &Limit) -> Definition {
     let mixed =
         first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ second.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
     (limit.state_digest(), (mixed >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use tollgate_core::Cost;
+    use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog};
+
+    use super::*;
+
+    /// The bug: a charge that was recorded while its subject was reset stayed recorded. The next
+    /// failover restored its units.
+    #[test]
+    fn a_charge_was_recorded_after_the_reset_of_its_subject() {
+        const ROUNDS: u64 = 5_000;
+        let (window, now) = (Millis::from_secs(60), Timestamp::from_millis(1_700_000_000_000));
+        let limits = [
+            Algorithm::FixedWindow(FixedWindow::new(5, window, Anchor::Calendar).unwrap()),
+            Algorithm::SlidingLog(SlidingLog::new(5, window).unwrap()),
+            Algorithm::Concurrency(Concurrency::new(5, window).unwrap()),
+        ];
+        let limits = limits.map(|algorithm| Limit::new("limit", algorithm).unwrap());
+        let subject = Subject::default();
+        let of = |operation| {
+            limits.each_ref().map(|limit| Charge { limit, subject: &subject, operation })
+        };
+        let charges = of(Operation::Charge { cost: Cost::ONE, id: ChargeId(1) });
+        let full_reset_at = now.after(window);
+        let position = ChargePosition(now.as_millis());
+        let reading = Reading {
+            admission: Admission::Now,
+            used: 1,
+            full_reset_at,
+            position,
+            ..Reading::default()
+        };
+        let readings: Readings = charges.iter().map(|_| reading).collect();
+        let (log, start) = (ChargeLog::new(64), Barrier::new(2));
+        let count = || log.states.values().len();
+        log.remember(log.begin(), now, &charges, &readings);
+        assert_eq!(count(), charges.len());
+        let mut recorded = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    start.wait();
+                    log.remember(log.begin(), now, &of(Operation::Reset), &readings);
+                    start.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                let started = log.begin();
+                start.wait();
+                log.remember(started, now, &charges, &readings);
+                start.wait();
+                recorded += count();
+            }
+        });
+        assert_eq!(recorded, 0);
+    }
 }
