@@ -1,6 +1,7 @@
 //! A bounded log of the answers that this node received recently.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -313,9 +314,10 @@ impl ChargeLog {
         })
     }
 
-    /// Keeps the current definition of a limit, which the replay needs.
+    /// Keeps the current definition of a limit, which the replay needs. Subjects with different
+    /// quotas take turns, so a definition with another quota does not replace the recorded one.
     fn record_definition(&self, definition: Definition, limit: &Limit) {
-        if self.limits.read().get(&definition).is_some_and(|known| **known == *limit) {
+        if self.limits.read().get(&definition).is_some_and(|known| is_alike(known, limit)) {
             return;
         }
         let mut limits = self.limits.write();
@@ -332,6 +334,14 @@ impl ChargeLog {
         self.forgotten.fetch_max(turn, Ordering::AcqRel);
         self.states.forget_all(|state| state.limit == limit && Some(state.subject) == subject);
     }
+}
+
+/// Returns whether the replay of a state has the same result with both definitions of a limit. If
+/// the result depends on the quota, the quota is part of the [`Definition`].
+fn is_alike(one: &Limit, other: &Limit) -> bool {
+    discriminant(one.algorithm()) == discriminant(other.algorithm())
+        && one.window() == other.window()
+        && one.skew_tolerance() == other.skew_tolerance()
 }
 
 /// Returns the definition of `limit`.
@@ -356,6 +366,24 @@ mod tests {
     use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog};
 
     use super::*;
+
+    /// The bug: each charge of a subject with another plan than the charge before replaced the
+    /// definition of the limit, under a lock that all charges need.
+    #[test]
+    fn subjects_with_different_plans_replaced_the_definition_in_turn() {
+        let log = ChargeLog::new(64);
+        let limit = |quota, seconds| {
+            let log = SlidingLog::new(quota, Millis::from_secs(seconds)).unwrap();
+            Limit::new("limit", Algorithm::SlidingLog(log)).unwrap()
+        };
+        let recorded = |limit: &Limit| {
+            log.record_definition(definition(limit), limit);
+            Arc::clone(&log.limits.read()[&definition(limit)])
+        };
+        let free = recorded(&limit(5, 60));
+        assert!(Arc::ptr_eq(&recorded(&limit(50, 60)), &free));
+        assert_eq!(recorded(&limit(5, 90)).window(), Millis::from_secs(90));
+    }
 
     /// The bug: a charge that was recorded while its subject was reset stayed recorded. The next
     /// failover restored its units.
