@@ -196,7 +196,13 @@ impl Table {
         let Some(entry) = LeaseEntry::of(account, reading, admitted, now) else { return };
         let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
-        if shard.len() < self.of_shard || shard.contains_key(&key) {
+        if let Some(known) = shard.get_mut(&key) {
+            // A concurrent call created the entry. An entry of another definition stays until a
+            // sweep has refunded its units.
+            if known.is_of(charge.limit) {
+                learn(known);
+            }
+        } else if shard.len() < self.of_shard {
             shard.insert(key, entry);
         }
     }
@@ -224,10 +230,14 @@ impl Table {
         self.on(charge, |entry| entry.corrected(reading, sent_at)).unwrap_or(Some(*reading))
     }
 
-    /// Returns a refund of all unused units of the limit and subject of `charge`, or `None` if
-    /// there are no units to refund.
-    pub(super) fn all_unused(&self, now: Timestamp, charge: &Charge<'_>) -> Option<LeaseRefund> {
-        self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
+    /// Returns refunds of all unused units of the limit and subject of `charge`.
+    pub(super) fn all_unused(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+    ) -> impl Iterator<Item = LeaseRefund> + use<> {
+        let unused = self.on(charge, |entry| refunds_of(entry, now));
+        unused.into_iter().flatten()
     }
 
     /// Removes the leases of the limit and subject of `charge`, because the store has reset their
@@ -268,10 +278,7 @@ impl Table {
         let mut given = Vec::new();
         for shard in &self.shards {
             let mut entries = shard.lock();
-            let unused = entries
-                .values_mut()
-                .filter_map(|entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)));
-            given.extend(unused);
+            given.extend(entries.values_mut().flat_map(|entry| refunds_of(entry, now)));
         }
         sort(&mut given);
         given
@@ -300,6 +307,12 @@ impl Table {
     fn shard(&self, key: Key) -> &Mutex<HashMap<Key, LeaseEntry>> {
         &self.shards[key.part_of(SHARDS)]
     }
+}
+
+/// Returns refunds of all unused units of `entry` that count at `now`.
+fn refunds_of(entry: &mut LeaseEntry, now: Timestamp) -> impl Iterator<Item = LeaseRefund> + use<> {
+    let (account, unused) = (Arc::clone(&entry.account), entry.all_unused(now));
+    unused.into_iter().flatten().map(move |operation| (Arc::clone(&account), operation))
 }
 
 /// Sorts refunds by limit and subject, because each process has the table in another order.
