@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use parking_lot::Mutex;
 use siphasher::sip128::{Hasher128, SipHasher13};
-use tollgate_core::{Charge, Timestamp};
+use tollgate_core::{Charge, Millis, Timestamp};
 
 /// The number of entries in one set. The entries of a set share a lock and compete for the same
 /// slots.
@@ -67,15 +67,26 @@ impl<V: Copy + EvictionPriority> BoundedCache<V> {
         }
     }
 
-    /// Returns the key of the limit and subject of `charge`. A limit with a changed definition has
-    /// another key.
+    /// Returns the key of the counters that `charge` uses. A limit whose counters have another
+    /// meaning has another key. The quota has no influence on the key: a plan, a tenant or an
+    /// override changes the quota and not the counters.
     pub(super) fn key(&self, charge: &Charge<'_>) -> Key {
+        let (_, window) = charge.limit.quota_per_window();
+        self.key_with(charge, 0, window)
+    }
+
+    /// Returns the key of the counters that `charge` uses, together with the quota of the limit.
+    pub(super) fn quota_key(&self, charge: &Charge<'_>) -> Key {
+        self.key_with(charge, charge.limit.capacity(), charge.limit.window())
+    }
+
+    fn key_with(&self, charge: &Charge<'_>, capacity: u64, window: Millis) -> Key {
         let mut hasher = self.hasher;
         let limit = charge.limit;
         limit.state_digest().hash(&mut hasher);
         discriminant(limit.algorithm()).hash(&mut hasher);
-        hasher.write_u64(limit.capacity());
-        hasher.write_u64(limit.window().get());
+        hasher.write_u64(capacity);
+        hasher.write_u64(window.get());
         hasher.write(charge.subject.as_bytes());
         Key(hasher.finish128().as_u128())
     }
@@ -185,6 +196,9 @@ impl<V: Copy + EvictionPriority> fmt::Debug for BoundedCache<V> {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_core::algo::{Anchor, FixedWindow, TokenBucket};
+    use tollgate_core::{Algorithm, Limit, Operation, Subject};
+
     use super::*;
 
     impl EvictionPriority for u64 {
@@ -209,6 +223,24 @@ mod tests {
         assert_eq!(recent.get(keys[98]), Some(99));
         recent.forget_if(keys[98], |value| *value == 99);
         assert_eq!(recent.get(keys[98]), None);
+    }
+
+    /// A quota changes the time in which a bucket with a burst of its own fills.
+    #[test]
+    fn the_quota_changes_only_the_quota_key() {
+        let (window, subject) = (Millis::from_secs(60), Subject::default());
+        let fixed = FixedWindow::new(5, window, Anchor::Calendar).unwrap();
+        let bucket = TokenBucket::new(5, window, 20).unwrap();
+        let recent = BoundedCache::<u64>::new(WAYS);
+        for algorithm in [Algorithm::FixedWindow(fixed), Algorithm::TokenBucket(bucket)] {
+            let limit = Limit::new("limit", algorithm).unwrap();
+            let other = limit.with_quota(10, None).unwrap();
+            let operation = Operation::Reset;
+            let [one, other] =
+                [&limit, &other].map(|limit| Charge { limit, subject: &subject, operation });
+            assert_eq!(recent.key(&one), recent.key(&other), "{algorithm:?}");
+            assert_ne!(recent.quota_key(&one), recent.quota_key(&other), "{algorithm:?}");
+        }
     }
 
     #[test]

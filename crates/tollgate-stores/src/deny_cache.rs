@@ -55,9 +55,9 @@ pub enum DenyCacheTtl {
 ///   exact, provided that its charges are not refunded, none is counted with another quota, and
 ///   the store does not lose its state.
 /// - Peeks, reads, refunds, renewals and resets are always sent to the store. A refund or reset
-///   that passes through this cache removes the cached refusal. Calls that touch a limit that
-///   counts refusals, or a concurrency limit that refused, are always sent to the store. Answers of
-///   a fallback are not cached.
+///   that passes through this cache removes the cached refusal, even if the refused charge had
+///   another quota. Calls that touch a limit that counts refusals, or a concurrency limit that
+///   refused, are always sent to the store. Answers of a fallback are not cached.
 ///
 /// # Limitations
 /// - With [`DenyCacheTtl::AtMost`], a client can be refused for up to
@@ -90,9 +90,10 @@ pub struct DenyCache<S> {
 struct CachedRefusal {
     /// The cost of the charge that got this reading.
     cost: Cost,
-    /// The capacity of the limit at the time of the answer. An override or another policy may have
-    /// changed the capacity since the answer.
+    /// The capacity and the window of the limit at the time of the answer. The same counters can
+    /// have others now, such as those of an override or of another plan.
     capacity: u64,
+    window: Millis,
     /// The largest cost for which this reading is valid, if the limit is used up: a charge of any
     /// cost from one up to this value gets the same reading. Zero if the limit is not used up.
     same_up_to: u64,
@@ -201,9 +202,9 @@ impl<S> DenyCache<S> {
             }
             let known = self.entries.get(self.entries.key(charge))?;
             let answers = known.cost == cost || cost.get() <= known.same_up_to;
-            // The reading is not valid if the capacity was changed since the answer, or if the
-            // clock was set back to before the answer.
-            if known.capacity != charge.limit.capacity() {
+            // The reading is not valid for another quota, or if the clock was set back to before the
+            // answer.
+            if (known.capacity, known.window) != (charge.limit.capacity(), charge.limit.window()) {
                 return None;
             }
             if !answers || now < known.heard_at || now >= known.until {
@@ -233,11 +234,11 @@ impl<S> DenyCache<S> {
             if let Some(cost) = counted_cost(charge)
                 && now < until
             {
-                let capacity = charge.limit.capacity();
+                let (capacity, window) = (charge.limit.capacity(), charge.limit.window());
                 let same_up_to = if is_used_up(charge.limit, reading) { capacity } else { 0 };
                 let (heard_at, reading) = (now, *reading);
                 let refusal =
-                    CachedRefusal { cost, capacity, same_up_to, heard_at, until, reading };
+                    CachedRefusal { cost, capacity, window, same_up_to, heard_at, until, reading };
                 self.entries.update(self.entries.key(charge), now, |known| {
                     // The entry is locked, so a reset either changed the number or removes the entry.
                     let is_current = resets == self.resets.load(Ordering::Acquire);

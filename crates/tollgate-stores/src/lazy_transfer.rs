@@ -39,6 +39,7 @@ pub(super) enum Arrival {
 #[derive(Debug)]
 pub(super) struct LazyTransfer {
     entries: BoundedCache<TransferEpoch>,
+    is_by_quota: bool,
     within: Duration,
     transferred: AtomicU64,
     failed: AtomicU64,
@@ -68,6 +69,7 @@ impl LazyTransfer {
     pub(super) fn new(entries: usize) -> Self {
         Self {
             entries: BoundedCache::new(entries),
+            is_by_quota: false,
             within: DEFAULT_TRANSFER_TIME,
             transferred: AtomicU64::new(0),
             failed: AtomicU64::new(0),
@@ -78,6 +80,13 @@ impl LazyTransfer {
 
     pub(super) fn with_time(mut self, within: Duration) -> Self {
         self.within = within;
+        self
+    }
+
+    /// Transfers a subject once for each quota. Without this setting, a subject with several quotas
+    /// is transferred once.
+    pub(super) fn by_quota(mut self) -> Self {
+        self.is_by_quota = true;
         self
     }
 
@@ -103,7 +112,14 @@ impl LazyTransfer {
     pub(super) fn forget(&self, charges: &[Charge<'_>]) {
         self.turn.fetch_add(1, Ordering::AcqRel);
         for charge in charges {
-            self.entries.update(self.entries.key(charge), Timestamp::EPOCH, |_| None);
+            self.entries.update(self.key(charge), Timestamp::EPOCH, |_| None);
+        }
+    }
+
+    fn key(&self, charge: &Charge<'_>) -> Key {
+        match self.is_by_quota {
+            true => self.entries.quota_key(charge),
+            false => self.entries.key(charge),
         }
     }
 
@@ -234,7 +250,7 @@ impl LazyTransfer {
     ) -> OpenTransfer<'c> {
         let (mut cell_keys, mut keys) = (Vec::new(), Vec::new());
         for charge in charges {
-            let (key, epoch) = (self.entries.key(charge), epoch(charge));
+            let (key, epoch) = (self.key(charge), epoch(charge));
             if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
                 cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
                 keys.push((key, epoch));

@@ -175,7 +175,7 @@ impl<S: Store + 'static> QuotaLease<S> {
     ) -> Result<(), StoreError> {
         let table = &self.shared.table;
         let unused: Vec<_> =
-            cell_keys.filter_map(|cell_key| table.all_unused(now, &cell_key.peek())).collect();
+            cell_keys.flat_map(|cell_key| table.all_unused(now, &cell_key.peek())).collect();
         self.shared.refund(now, &unused).await
     }
 }

@@ -47,7 +47,8 @@ impl<S> QuotaRescale<S> {
     /// Wraps `store` and scales the usage of changed limits.
     #[must_use]
     pub fn new(store: S) -> Self {
-        Self { store, transfer: LazyTransfer::new(DEFAULT_TRANSFER_ENTRIES) }
+        // The scaled usage depends on the quota.
+        Self { store, transfer: LazyTransfer::new(DEFAULT_TRANSFER_ENTRIES).by_quota() }
     }
 
     /// Returns the inner store, which keeps all counters.

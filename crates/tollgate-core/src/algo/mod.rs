@@ -156,8 +156,11 @@ pub(crate) fn merge_series<T: Copy, P: Ord>(
 }
 
 /// Removes the first entries of a list, so that at most the last `most` entries are left. If `most`
-/// is the largest allowed quota, the removed entries affect no decision: each entry counts at least
-/// one unit, so the remaining entries alone fill every quota.
+/// is the largest allowed quota, the removed entries affect no decision until units are refunded:
+/// each entry counts at least one unit, so the remaining entries alone fill every quota.
+///
+/// The entries are removed and not merged, because a join must have the same result if it is
+/// repeated.
 pub(crate) fn keep_last<T>(list: &mut Vec<T>, most: u64) {
     let superfluous = list.len().saturating_sub(usize::try_from(most).unwrap_or(usize::MAX));
     list.drain(..superfluous);

@@ -1,6 +1,7 @@
 //! A bounded log of the answers that this node received recently.
 
 use std::collections::{BTreeMap, HashMap};
+use std::mem::discriminant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +13,7 @@ use tollgate_core::{
 };
 
 use super::recorded_state::{Name, RecordedState};
-use crate::bounded_cache::BoundedCache;
+use crate::bounded_cache::{BoundedCache, Key};
 
 /// The maximum number of limit definitions that are kept. If one more definition is needed, all of
 /// the kept definitions are removed first.
@@ -85,7 +86,7 @@ impl ChargeLog {
         for (charge, reading) in both() {
             if matches!(charge.operation, Operation::Reset) {
                 self.forget(charge);
-            } else if started.0 >= self.forgotten.load(Ordering::Acquire) {
+            } else {
                 self.remember_one(started, now, charge, reading, admitted);
             }
         }
@@ -157,21 +158,23 @@ impl ChargeLog {
                 self.read(started, now, charge, reading, reading.position.0);
             }
             (Algorithm::Concurrency(_), operation) => {
-                self.lease(now, charge, reading, operation, counted);
+                self.lease(started, now, charge, reading, operation, counted);
             }
             (_, Operation::Refund { position, .. } | Operation::Settle { position, .. })
                 if reading.added == 0 =>
             {
-                self.tally(now, charge, position.0, |used| used.saturating_sub(reading.refunded));
+                let lower = |used: u64| used.saturating_sub(reading.refunded);
+                self.tally(started, now, charge, position.0, lower);
             }
             // A refused charge fills these at most to the quota, as in the store.
             (Algorithm::TwoBucket(_) | Algorithm::SlidingLog(_), _) if counted > 0 && !admitted => {
                 let quota = charge.limit.capacity();
                 let fill = |used: u64| used.max(used.saturating_add(counted).min(quota));
-                self.tally(now, charge, reading.position.0, fill);
+                self.tally(started, now, charge, reading.position.0, fill);
             }
             (_, _) if counted > 0 => {
-                self.tally(now, charge, reading.position.0, |used| used.saturating_add(counted));
+                let raise = |used: u64| used.saturating_add(counted);
+                self.tally(started, now, charge, reading.position.0, raise);
             }
             _ => {}
         }
@@ -195,12 +198,16 @@ impl ChargeLog {
             return;
         };
         let key = self.states.key(charge);
-        self.states.update(key, now, |known| match known {
+        self.update(started, now, key, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
             Some(known) if started.0 < known.lowered => Some(known),
-            Some(known) if (known.position, known.used) > (position, reading.used) => {
+            // The numbers of two quotas of a token bucket cannot be compared.
+            Some(known)
+                if known.numbers == new.numbers
+                    && (known.position, known.used) > (position, reading.used) =>
+            {
                 // The recorded value is still valid, and is confirmed for a later time.
                 Some(RecordedState { recorded_at: known.recorded_at.max(now), ..known })
             }
@@ -214,6 +221,7 @@ impl ChargeLog {
     /// computes the new number of units from the recorded number.
     fn tally(
         &self,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         position: u64,
@@ -222,7 +230,7 @@ impl ChargeLog {
         let expires_at = refundable_until(charge.limit, ChargePosition(position));
         let Some(new) = self.recorded_state(now, charge, 0, position, expires_at) else { return };
         let key = self.states.part(self.states.key(charge), u128::from(position));
-        self.states.update(key, now, |known| {
+        self.update(started, now, key, |known| {
             let used = count(known.map_or(0, |known| known.used));
             (used > 0).then_some(RecordedState { used, ..new })
         });
@@ -232,6 +240,7 @@ impl ChargeLog {
     /// is the permit's new expiry.
     fn lease(
         &self,
+        started: CallStart,
         now: Timestamp,
         charge: &Charge<'_>,
         reading: &Reading,
@@ -250,7 +259,7 @@ impl ChargeLog {
         let key = self.states.part(self.states.key(charge), id.0);
         let ends_at = reading.full_reset_at;
         let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
-        self.states.update(key, now, |known| match operation {
+        self.update(started, now, key, |known| match operation {
             Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
                 new.map(|new| RecordedState { id, ..new })
             }
@@ -261,6 +270,21 @@ impl ChargeLog {
                 }
                 _ => known,
             }),
+        });
+    }
+
+    /// Changes the entry of `key`, unless a reset came after the start of the call.
+    fn update(
+        &self,
+        started: CallStart,
+        now: Timestamp,
+        key: Key,
+        change: impl FnOnce(Option<RecordedState>) -> Option<RecordedState>,
+    ) {
+        self.states.update(key, now, |known| {
+            // The entry is locked, so a reset either changed the number or removes the entry.
+            let is_reset = started.0 < self.forgotten.load(Ordering::Acquire);
+            if is_reset { known } else { change(known) }
         });
     }
 
@@ -290,9 +314,10 @@ impl ChargeLog {
         })
     }
 
-    /// Keeps the current definition of a limit, which the replay needs.
+    /// Keeps the current definition of a limit, which the replay needs. Subjects with different
+    /// quotas take turns, so a definition with another quota does not replace the recorded one.
     fn record_definition(&self, definition: Definition, limit: &Limit) {
-        if self.limits.read().get(&definition).is_some_and(|known| **known == *limit) {
+        if self.limits.read().get(&definition).is_some_and(|known| is_alike(known, limit)) {
             return;
         }
         let mut limits = self.limits.write();
@@ -311,6 +336,14 @@ impl ChargeLog {
     }
 }
 
+/// Returns whether the replay of a state has the same result with both definitions of a limit. If
+/// the result depends on the quota, the quota is part of the [`Definition`].
+fn is_alike(one: &Limit, other: &Limit) -> bool {
+    discriminant(one.algorithm()) == discriminant(other.algorithm())
+        && one.window() == other.window()
+        && one.skew_tolerance() == other.skew_tolerance()
+}
+
 /// Returns the definition of `limit`.
 fn definition(limit: &Limit) -> Definition {
     let (first, second) = match limit.algorithm() {
@@ -322,4 +355,84 @@ fn definition(limit: &Limit) -> Definition {
     let mixed =
         first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ second.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
     (limit.state_digest(), (mixed >> 32) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
+    use tollgate_core::Cost;
+    use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog};
+
+    use super::*;
+
+    /// The bug: each charge of a subject with another plan than the charge before replaced the
+    /// definition of the limit, under a lock that all charges need.
+    #[test]
+    fn subjects_with_different_plans_replaced_the_definition_in_turn() {
+        let log = ChargeLog::new(64);
+        let limit = |quota, seconds| {
+            let log = SlidingLog::new(quota, Millis::from_secs(seconds)).unwrap();
+            Limit::new("limit", Algorithm::SlidingLog(log)).unwrap()
+        };
+        let recorded = |limit: &Limit| {
+            log.record_definition(definition(limit), limit);
+            Arc::clone(&log.limits.read()[&definition(limit)])
+        };
+        let free = recorded(&limit(5, 60));
+        assert!(Arc::ptr_eq(&recorded(&limit(50, 60)), &free));
+        assert_eq!(recorded(&limit(5, 90)).window(), Millis::from_secs(90));
+    }
+
+    /// The bug: a charge that was recorded while its subject was reset stayed recorded. The next
+    /// failover restored its units.
+    #[test]
+    fn a_charge_was_recorded_after_the_reset_of_its_subject() {
+        const ROUNDS: u64 = 5_000;
+        let (window, now) = (Millis::from_secs(60), Timestamp::from_millis(1_700_000_000_000));
+        let limits = [
+            Algorithm::FixedWindow(FixedWindow::new(5, window, Anchor::Calendar).unwrap()),
+            Algorithm::SlidingLog(SlidingLog::new(5, window).unwrap()),
+            Algorithm::Concurrency(Concurrency::new(5, window).unwrap()),
+        ];
+        let limits = limits.map(|algorithm| Limit::new("limit", algorithm).unwrap());
+        let subject = Subject::default();
+        let of = |operation| {
+            limits.each_ref().map(|limit| Charge { limit, subject: &subject, operation })
+        };
+        let charges = of(Operation::Charge { cost: Cost::ONE, id: ChargeId(1) });
+        let full_reset_at = now.after(window);
+        let position = ChargePosition(now.as_millis());
+        let reading = Reading {
+            admission: Admission::Now,
+            used: 1,
+            full_reset_at,
+            position,
+            ..Reading::default()
+        };
+        let readings: Readings = charges.iter().map(|_| reading).collect();
+        let (log, start) = (ChargeLog::new(64), Barrier::new(2));
+        let count = || log.states.values().len();
+        log.remember(log.begin(), now, &charges, &readings);
+        assert_eq!(count(), charges.len());
+        let mut recorded = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    start.wait();
+                    log.remember(log.begin(), now, &of(Operation::Reset), &readings);
+                    start.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                let started = log.begin();
+                start.wait();
+                log.remember(started, now, &charges, &readings);
+                start.wait();
+                recorded += count();
+            }
+        });
+        assert_eq!(recorded, 0);
+    }
 }

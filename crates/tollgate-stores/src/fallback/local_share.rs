@@ -51,6 +51,7 @@ pub struct LocalShare<S> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct LastStatus {
     at: Timestamp,
+    used: u64,
     remaining: u64,
     full_reset_at: Timestamp,
 }
@@ -110,14 +111,15 @@ impl<S: Store> LocalShare<S> {
         let Some(seen) = self.seen.get(key) else { return };
         if now < seen.full_reset_at {
             // If the store is full, the charge itself fails too and returns that error.
-            let _ = self.go_on(now, part, charge.subject, seen).await;
+            let remaining = seen.remaining_of(charge.limit);
+            let _ = self.go_on(now, part, charge.subject, seen, remaining).await;
         }
         // The record is removed last, because other callers must wait until the share has the right
         // usage.
         self.seen.forget_if(key, |latest| *latest == seen);
     }
 
-    /// Charges the share until only this node's part of the remaining units is left.
+    /// Charges the share until only this node's part of the `remaining` units is left.
     ///
     /// The time of the charge is chosen so that the charged units are free again at the main
     /// store's reset. If the share's window at that time is already over, the remaining units are
@@ -128,8 +130,9 @@ impl<S: Store> LocalShare<S> {
         part: &Limit,
         subject: &Subject,
         seen: LastStatus,
+        remaining: u64,
     ) -> Result<(), StoreError> {
-        let target = part.capacity().saturating_sub(self.part_of(seen.remaining));
+        let target = part.capacity().saturating_sub(self.part_of(remaining));
         let peek = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
         for at in [seen.charged_at(part).min(now), now] {
             let status =
@@ -147,6 +150,15 @@ impl<S: Store> LocalShare<S> {
 }
 
 impl LastStatus {
+    /// Returns the units of `limit` that were left. The status may have been recorded with another
+    /// quota: then a bucket contains the same tokens, and any other limit has the same used units.
+    fn remaining_of(&self, limit: &Limit) -> u64 {
+        match limit.algorithm() {
+            Algorithm::TokenBucket(_) => self.remaining.min(limit.capacity()),
+            _ => limit.capacity().saturating_sub(self.used),
+        }
+    }
+
     /// Returns the time at which the share must be charged, so that the charged units are free
     /// again exactly at the recorded reset.
     fn charged_at(&self, limit: &Limit) -> Timestamp {
@@ -195,8 +207,9 @@ impl<S: Store> FallbackStore for LocalShare<S> {
                 self.seen.forget_if(key, |_| true);
                 continue;
             }
-            let remaining = charge.limit.capacity().saturating_sub(reading.used);
-            let seen = LastStatus { at: now, remaining, full_reset_at: reading.full_reset_at };
+            let (used, full_reset_at) = (reading.used, reading.full_reset_at);
+            let remaining = charge.limit.capacity().saturating_sub(used);
+            let seen = LastStatus { at: now, used, remaining, full_reset_at };
             self.seen.put(key, seen, now);
         }
     }

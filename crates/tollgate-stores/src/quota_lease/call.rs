@@ -127,7 +127,7 @@ impl<S: Store + 'static> Shared<S> {
         let unused: Vec<LeaseRefund> = sent
             .iter()
             .filter(|charge| !matches!(charge.operation, Operation::Peek { .. } | Operation::Reset))
-            .filter_map(|charge| self.table.all_unused(now, charge))
+            .flat_map(|charge| self.table.all_unused(now, charge))
             .collect();
         self.refund(now, &unused).await?;
         self.forget(sent);
@@ -187,16 +187,18 @@ impl<S: Store + 'static> Shared<S> {
                 *reading = corrected;
                 continue;
             }
-            let Some(unused) = self.table.all_unused(now, charge) else { continue };
-            self.refund(now, &[unused]).await?;
+            let unused: Vec<_> = self.table.all_unused(now, charge).collect();
+            if unused.is_empty() {
+                continue;
+            }
+            self.refund(now, &unused).await?;
             let again = self.store.apply(now, &[*charge]).await?;
             *reading = again.first().copied().ok_or(StoreError::Corrupt)?;
         }
         Ok(())
     }
 
-    /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call. Each refund
-    /// concerns one limit and one subject.
+    /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call.
     ///
     /// # Errors
     /// The error of the store if it did not accept some of the refunds. The units of these refunds

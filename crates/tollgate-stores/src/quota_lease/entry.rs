@@ -345,6 +345,9 @@ impl LeaseEntry {
         reading: &Reading,
         sent_at: Option<ReplyCount>,
     ) -> Option<Reading> {
+        if self.has_former_units() {
+            return None;
+        }
         if self.unused == 0 {
             return Some(*reading);
         }
@@ -355,11 +358,17 @@ impl LeaseEntry {
         is_known.then(|| Reading { used: reading.used.saturating_sub(self.unused), ..*reading })
     }
 
-    /// Returns a refund of all unused units, or `None` if there are no unused units or if their
-    /// window or block no longer counts at `now`.
-    pub(super) fn all_unused(&mut self, now: Timestamp) -> Option<Operation> {
-        let counts = now < refundable_until(&self.account.limit, self.position);
-        if counts { self.release_units(self.unused) } else { None }
+    /// Returns a refund of the unused units of the last closed lease, and a refund of the unused
+    /// units of the current lease. Returns `None` in place of a refund if there are no such units, or
+    /// if their window or block no longer counts at `now`.
+    pub(super) fn all_unused(&mut self, now: Timestamp) -> [Option<Operation>; 2] {
+        let counts =
+            |entry: &Self, position| now < refundable_until(&entry.account.limit, position);
+        let (position, units) = self.take_former();
+        let former = (units > 0 && counts(self, position)).then(|| refunded(units, position));
+        let is_open = counts(self, self.position);
+        let current = if is_open { self.release_units(self.unused) } else { None };
+        [former, current]
     }
 
     /// Returns a refund of unused units. Units that are unused at the previous position are
@@ -370,7 +379,7 @@ impl LeaseEntry {
         let kept = self.spent.saturating_mul(HISTORY_SWEEPS);
         self.quiet = if self.spent == 0 { self.quiet.saturating_add(1) } else { 0 };
         self.spent = 0;
-        let (position, units) = std::mem::replace(&mut self.former, (self.position, 0));
+        let (position, units) = self.take_former();
         if units > 0 {
             return Some(refunded(units, position));
         }
@@ -386,6 +395,11 @@ impl LeaseEntry {
     pub(super) fn is_abandoned(&self) -> bool {
         let is_empty = self.unused == 0 && !self.has_former_units();
         self.quiet >= IDLE_SWEEPS && is_empty && self.turn.is_none()
+    }
+
+    /// Removes the unused units of the last closed lease, and returns them with their position.
+    fn take_former(&mut self) -> (ChargePosition, u64) {
+        std::mem::replace(&mut self.former, (self.position, 0))
     }
 
     fn release_units(&mut self, units: u64) -> Option<Operation> {

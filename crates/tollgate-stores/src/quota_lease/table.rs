@@ -194,9 +194,15 @@ impl Table {
         }
         let account = LeaseSubject { limit: charge.limit.clone(), subject: charge.subject.clone() };
         let Some(entry) = LeaseEntry::of(account, reading, admitted, now) else { return };
-        let key = self.warm.key(charge);
+        let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
-        if shard.len() < self.of_shard || shard.contains_key(&key) {
+        if let Some(known) = shard.get_mut(&key) {
+            // A concurrent call created the entry. An entry of another definition stays until a
+            // sweep has refunded its units.
+            if known.is_of(charge.limit) {
+                learn(known);
+            }
+        } else if shard.len() < self.of_shard {
             shard.insert(key, entry);
         }
     }
@@ -204,7 +210,7 @@ impl Table {
     /// Counts a charge and returns whether the charge rate is high enough for a lease.
     fn is_hot(&self, now: Timestamp, charge: &Charge<'_>) -> bool {
         let mut charges = 1;
-        self.warm.update(self.warm.key(charge), now, |heat| {
+        self.warm.update(self.warm.quota_key(charge), now, |heat| {
             let heat = heat.filter(|heat| now.since(heat.since) < HOT_WINDOW);
             let heat = heat.unwrap_or(ChargeRate { since: now, charges: 0 });
             charges = heat.charges.saturating_add(1);
@@ -224,10 +230,14 @@ impl Table {
         self.on(charge, |entry| entry.corrected(reading, sent_at)).unwrap_or(Some(*reading))
     }
 
-    /// Returns a refund of all unused units of the limit and subject of `charge`, or `None` if
-    /// there are no units to refund.
-    pub(super) fn all_unused(&self, now: Timestamp, charge: &Charge<'_>) -> Option<LeaseRefund> {
-        self.on(charge, |entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)))?
+    /// Returns refunds of all unused units of the limit and subject of `charge`.
+    pub(super) fn all_unused(
+        &self,
+        now: Timestamp,
+        charge: &Charge<'_>,
+    ) -> impl Iterator<Item = LeaseRefund> + use<> {
+        let unused = self.on(charge, |entry| refunds_of(entry, now));
+        unused.into_iter().flatten()
     }
 
     /// Removes the leases of the limit and subject of `charge`, because the store has reset their
@@ -268,10 +278,7 @@ impl Table {
         let mut given = Vec::new();
         for shard in &self.shards {
             let mut entries = shard.lock();
-            let unused = entries
-                .values_mut()
-                .filter_map(|entry| Some((Arc::clone(&entry.account), entry.all_unused(now)?)));
-            given.extend(unused);
+            given.extend(entries.values_mut().flat_map(|entry| refunds_of(entry, now)));
         }
         sort(&mut given);
         given
@@ -292,7 +299,7 @@ impl Table {
         if charge.limit.mode() == LimitMode::Exact {
             return None;
         }
-        let key = self.warm.key(charge);
+        let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
         shard.get_mut(&key).filter(|entry| entry.is_of(charge.limit)).map(with)
     }
@@ -300,6 +307,12 @@ impl Table {
     fn shard(&self, key: Key) -> &Mutex<HashMap<Key, LeaseEntry>> {
         &self.shards[key.part_of(SHARDS)]
     }
+}
+
+/// Returns refunds of all unused units of `entry` that count at `now`.
+fn refunds_of(entry: &mut LeaseEntry, now: Timestamp) -> impl Iterator<Item = LeaseRefund> + use<> {
+    let (account, unused) = (Arc::clone(&entry.account), entry.all_unused(now));
+    unused.into_iter().flatten().map(move |operation| (Arc::clone(&account), operation))
 }
 
 /// Sorts refunds by limit and subject, because each process has the table in another order.

@@ -6,18 +6,26 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tokio::sync::Semaphore;
+use tollgate::model::algo::TokenBucket;
+use tollgate::model::policy::{
+    Dimension, LimitBinding, LimitRef, MatchMode, Named, RequestMatch, Rule, SubjectSource,
+};
 use tollgate::model::{
-    Admission, DecisionSource, Millis, Operation, Refusals, Store, StoreError, Timestamp,
+    Admission, Algorithm, Cost, DecisionSource, Limit, Millis, Operation, Policy, Refusals,
+    RequestAttributes, Store, StoreError, Timestamp,
 };
 use tollgate::store::Memory;
+use tollgate::{Limiter, ManualClock};
 use tollgate_stores::deny_cache::{DenyCache, DenyCacheTtl, MAX_DENY_TTL};
 use tollgate_stores::{Fallback, LocalShare};
 
 use crate::faulty::{Faulty, Trouble};
+use crate::leased_limits::override_core;
 use crate::setup::{
     NOW, WINDOW, apply_one, at_once, calls, charge, comparable, fixed, in_flight, of_every_kind,
     refund, replay, take, until, user,
 };
+use crate::user::User;
 
 proptest! {
     #[test]
@@ -140,6 +148,58 @@ fn what_was_forgotten_elsewhere_is_noticed_within_a_second() {
     at_once(apply_one(&here, in_time, &limit, &subject, Operation::Reset)).unwrap();
     let at_once_here = at_once(apply_one(&here, in_time, &limit, &subject, take(1, 6))).unwrap();
     assert_eq!(at_once_here.admission, Admission::Now, "what passes here is noticed at once");
+}
+
+#[test]
+fn a_refusal_is_repeated_only_for_its_quota() {
+    let slow = TokenBucket::new(1, WINDOW, 2).unwrap();
+    let slow = Limit::new("bucket", Algorithm::TokenBucket(slow)).unwrap();
+    // The bucket fills more quickly, or the window has more units.
+    for limit in [slow, fixed("core", 2)] {
+        let (store, subject) = (DenyCache::new(Memory::default()), user(1));
+        let other = limit.with_quota(3, None).unwrap();
+        for id in 0..3 {
+            at_once(apply_one(&store, NOW, &limit, &subject, take(1, id))).unwrap();
+        }
+        let source = |limit| {
+            let charges = [charge(limit, &subject, take(1, 9))];
+            at_once(store.apply(NOW, &charges)).unwrap().source()
+        };
+        assert_eq!(source(&limit), DecisionSource::DenyCache, "{}", limit.name());
+        assert_eq!(source(&other), DecisionSource::Store, "{}", limit.name());
+    }
+}
+
+/// The bug: a reset removed only the cached refusals under the quota of the reset, which is that of
+/// the policy. A client with an override stayed refused at this node.
+#[tokio::test]
+async fn a_reset_kept_the_refusals_under_the_quota_of_an_override() {
+    let source = SubjectSource::Header { header: "x-user".into() };
+    let by_user = Dimension { name: "user".into(), source };
+    let limits = vec![LimitBinding { limit: Arc::new(fixed("core", 5)), per: vec![0] }];
+    let uses = vec![LimitRef { limit: 0, cost: Cost::ONE }];
+    let rules = vec![Rule::new("all", RequestMatch::default(), uses)];
+    let policy = Policy::new(vec![by_user], limits, rules, MatchMode::FirstMatch).unwrap();
+    let store = DenyCache::new(Memory::default()).with_ttl(DenyCacheTtl::UntilReset);
+    let limiter = Limiter::new(policy, store).with_clock(ManualClock::new(NOW));
+    override_core(&limiter, NOW, "ann", 2).await;
+    let request = RequestAttributes {
+        method: "GET",
+        path: "/",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &User("ann"),
+    };
+    for admitted in [true, true, false, false] {
+        assert_eq!(limiter.check(&request).await.is_admitted(), admitted);
+    }
+    assert_eq!(limiter.store().hits(), 1);
+    let ann = [("user", Some("ann"))];
+    let named = Named { limit: "core", cost: Cost::PEEK, subject: &ann };
+    let plan = limiter.policy().plan_named([named], limiter.key()).unwrap();
+    limiter.forget_at(NOW, &plan.planned).await.unwrap();
+    assert!(limiter.check(&request).await.is_admitted());
 }
 
 /// The store refuses a charge, and then executes a reset. The answer to the reset arrives first.

@@ -95,6 +95,22 @@ fn counted_refusals_were_replayed_beyond_the_quota() {
     }
 }
 
+/// The bug: a node recorded its charges for each quota of a subject, and the replay joined the larger
+/// number instead of the sum.
+#[test]
+fn charges_with_two_quotas_were_not_added_up() {
+    for limit in of_every_kind(QUOTA) {
+        let other = limit.with_quota(2 * QUOTA, None).unwrap();
+        let (servers, [node]) = nodes();
+        takes(&node, &limit, 1..=10);
+        servers.cut();
+        takes(&node, &limit, 11..=17);
+        takes(&node, &other, 18..=22);
+        servers.promote(Memory::default());
+        assert_eq!(takes(&node, &limit, 23..=23).used, 23, "{limit:?}");
+    }
+}
+
 #[test]
 fn what_is_read_out_is_whole() {
     let (servers, [node]) = nodes();

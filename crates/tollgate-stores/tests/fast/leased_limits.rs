@@ -78,7 +78,7 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
     for step in 0..400_u64 {
         let now = START.after(Millis::new(step * 10));
         if step == 200 {
-            override_hot(&limiter, now).await;
+            override_core(&limiter, now, "hot", 2 * QUOTA).await;
             sweep(limiter.store(), now).await;
             sweep(limiter.store(), now).await;
         }
@@ -110,14 +110,20 @@ async fn run<S: Store>(limiter: Limiter<S>, sweep: impl AsyncFn(&S, Timestamp)) 
     all
 }
 
-async fn override_hot(limiter: &Limiter<impl Store>, now: Timestamp) {
+/// Sets the quota of `user` for the limit "core".
+pub(crate) async fn override_core(
+    limiter: &Limiter<impl Store>,
+    now: Timestamp,
+    user: &str,
+    quota: u64,
+) {
     let policy = limiter.policy();
-    let hot = policy.dimensions()[0].pair(Some("hot"), limiter.key()).unwrap();
+    let user = policy.dimensions()[0].pair(Some(user), limiter.key()).unwrap();
     let target = OverrideScope {
         limit: Some("core".into()),
-        target: OverrideTarget::subject(&hot.veiled(limiter.key())),
+        target: OverrideTarget::subject(&user.veiled(limiter.key())),
     };
-    let effect = Effect::Quota { quota: 2 * QUOTA, burst: None };
+    let effect = Effect::Quota { quota, burst: None };
     let (expires_at, reason) = (now.after(WINDOW), "a test".into());
     let set_override = Override { target, effect, expires_at, reason };
     limiter.overrides().change(now, OverrideChange::Set(set_override)).await.unwrap();

@@ -15,7 +15,9 @@ use tollgate_stores::QuotaLease;
 use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
 
 use crate::faulty::{Faulty, Trouble};
-use crate::setup::{NOW, WINDOW, apply_one, at_once, charge, fixed, refund, take, until, user};
+use crate::setup::{
+    NOW, WINDOW, apply_one, at_once, calendar, charge, fixed, refund, take, until, user,
+};
 
 /// A configuration that takes a lease after the first charge, of the largest size.
 pub(crate) const EAGER: LeaseConfig =
@@ -123,6 +125,21 @@ fn with_lease(quota: u64) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, Charg
 
 fn used(store: &impl Store, limit: &Limit) -> u64 {
     at_once(apply_one(store, NOW, limit, &user(1), take(0, 0))).unwrap().used
+}
+
+/// The bug: a charge under another kind of window replaced the entry of the lease, and its unused
+/// units stayed used until the window ended.
+#[test]
+fn the_unused_units_of_another_definition_were_lost() {
+    let (here, store, limit, _) = with_lease(1_000);
+    let other = leased(&calendar("core", 1_000));
+    for id in 10..13 {
+        at_once(apply_one(&here, NOW, &other, &user(1), take(1, id))).unwrap();
+    }
+    for _ in 0..3 {
+        at_once(here.sweep(NOW));
+    }
+    assert_eq!(used(&store, &limit), 6);
 }
 
 #[test]

@@ -225,6 +225,25 @@ async fn what_a_new_owner_did_not_answer_is_made_good() {
     assert_eq!((next.used, led.used), (4, 4));
 }
 
+/// The bug: after a charge that the new owner did not answer, only decisions with the quota of that
+/// charge transferred the subject again.
+#[tokio::test]
+async fn a_diverged_subject_with_another_quota_was_not_transferred_again() {
+    let two = Two::new();
+    let node = two.node();
+    let (limit, subject) = (fixed("core", 5), mover(&node));
+    let other = limit.with_quota(6, None).unwrap();
+    for (limit, id) in [(&limit, 1), (&other, 2)] {
+        apply_one(&node, NOW, limit, &subject, take(1, id)).await.unwrap();
+    }
+    two.new.next([Trouble::Lost(StoreError::Unavailable)]);
+    apply_one(&node, NOW, &limit, &subject, take(1, 3)).await.unwrap();
+    assert_eq!(node.diverged(), 1);
+    let next = apply_one(&node, NOW, &other, &subject, take(1, 4)).await.unwrap();
+    let led = apply_one(node.after(), NOW, &other, &subject, take(0, 0)).await.unwrap();
+    assert_eq!((next.used, led.used), (4, 4));
+}
+
 /// Two shards. The second shard is added to the map.
 pub(crate) struct Two {
     pub(crate) old: Arc<Faulty>,

@@ -4,7 +4,10 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tollgate::model::{Admission, DecisionSource, Limit, Millis, Store, StoreError, Timestamp};
+use tollgate::model::algo::TokenBucket;
+use tollgate::model::{
+    Admission, Algorithm, DecisionSource, Limit, Millis, Operation, Store, StoreError, Timestamp,
+};
 use tollgate::store::Memory;
 use tollgate_stores::{Fallback, LocalShare};
 
@@ -75,6 +78,35 @@ fn who_was_at_the_limit_stays_there() {
         let fresh = reading.full_reset_at.after(WINDOW);
         assert!(admitted(&nodes[0], fresh, &limit) > 0, "{}", limit.name());
     }
+}
+
+/// The bug: a node continued from the last status only under the quota of that status. After a change
+/// of the quota, such as the start of an override, the node admitted a whole share.
+#[test]
+fn a_status_was_not_continued_under_another_quota() {
+    let (bucket, used) = (TokenBucket::new(100, WINDOW, 100).unwrap(), 60);
+    let bucket = Limit::new("bucket", Algorithm::TokenBucket(bucket)).unwrap();
+    // A larger bucket has no more tokens than the smaller bucket had.
+    for (limit, left) in [(fixed("core", 100), 200 - used), (bucket, 100 - used)] {
+        let (store, nodes) = fleet(4);
+        at_once(apply_one(&nodes[0], NOW, &limit, &user(1), take(used, 1))).unwrap();
+        store.usually(Trouble::Lost(StoreError::Unavailable));
+        let raised = limit.with_quota(200, None).unwrap();
+        let part = nodes[0].fallback_store().part_of(left);
+        assert_eq!(admitted(&nodes[0], NOW, &raised), part, "{}", limit.name());
+    }
+}
+
+/// The bug: a reset removed only the last status under the quota of the reset.
+#[test]
+fn a_reset_kept_the_status_under_another_quota() {
+    let (store, nodes) = fleet(4);
+    let limit = fixed("core", 100);
+    let raised = limit.with_quota(200, None).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &raised, &user(1), take(200, 1))).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &limit, &user(1), Operation::Reset)).unwrap();
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], NOW, &raised), nodes[0].fallback_store().part_of(200));
 }
 
 #[test]

@@ -35,12 +35,35 @@ fn charged(entry: &mut LeaseEntry, block: u64, used: u64) {
 
 /// Returns the units and the blocks of all refunds of the next sweeps.
 fn refunds(entry: &mut LeaseEntry) -> Vec<(u64, u64)> {
-    let operations = (0..4).filter_map(|_| entry.surplus());
-    let refund = |operation| match operation {
+    (0..4).filter_map(|_| entry.surplus()).map(refund).collect()
+}
+
+/// Returns the units and the block of a refund.
+fn refund(operation: Operation) -> (u64, u64) {
+    match operation {
         Operation::Refund { cost, position, .. } => (cost.get(), position.0),
         other => panic!("{other:?}"),
+    }
+}
+
+/// The bug: a node that ended, and a node that sent a charge to the store, refunded only the units
+/// of the current block. A peek counted the units of the block before as used.
+#[test]
+fn the_unused_units_of_the_block_before_were_not_refunded_with_all_units() {
+    let with_closed_lease = || {
+        let mut entry = entry(1);
+        let sent_at = entry.replies();
+        entry.finish(50, &reading(1, 51), at(1), sent_at);
+        charged(&mut entry, 2, 52);
+        entry
     };
-    operations.map(refund).collect()
+    let mut entry = with_closed_lease();
+    assert_eq!(entry.corrected(&reading(2, 52), Some(entry.replies())), None);
+    let refunds: Vec<_> = entry.all_unused(at(2)).into_iter().flatten().map(refund).collect();
+    assert_eq!(refunds, [(50, 1)]);
+    assert_eq!(entry.all_unused(at(2)), [None, None]);
+    assert_eq!(entry.corrected(&reading(2, 2), Some(entry.replies())), Some(reading(2, 2)));
+    assert_eq!(with_closed_lease().all_unused(at(61)), [None, None], "the units are void");
 }
 
 /// The bug: units that were unused in a block were forgotten if a later block was also left

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 
+use tollgate_core::algo::two_bucket;
 use tollgate_core::decide::{assess_operation, charge_admitted, expires_at};
 use tollgate_core::time::DEFAULT_SKEW_MAX;
 use tollgate_core::{
@@ -78,9 +79,19 @@ impl Counter {
             return self.cell.as_ref().map(Cow::Borrowed);
         }
         let dropped = self.ceiling.used_at(limit, now);
+        if let Some(cell @ Cell::TwoBucket(charged)) = &self.cell
+            && assess(Some(cell), limit, Cost::PEEK, now).found == StoredState::Present
+        {
+            let ceiling = (dropped > 0).then_some(self.ceiling.until);
+            let dropped = ceiling.and_then(|until| charged_until(limit, dropped, until, now));
+            return Some(match dropped {
+                Some(Cell::TwoBucket(dropped)) => Cow::Owned(sum_of(charged, &dropped)),
+                _ => Cow::Borrowed(cell),
+            });
+        }
         let charged = self.cell.as_ref().map_or(0, |cell| {
-            // A `two_bucket` state is an estimate that decays over time. To remain an upper bound,
-            // all of its units count until the state expires.
+            // A `two_bucket` state is an estimate that decays over time. If it has reservations, all
+            // of its units count until the state expires, so they remain an upper bound.
             if matches!(limit.algorithm(), Algorithm::TwoBucket(_)) {
                 return if now < self.cell_over_at { units_of(cell) } else { 0 };
             }
@@ -129,6 +140,20 @@ impl Counter {
         self.cell_over_at = cell.as_ref().map_or(Timestamp::EPOCH, |cell| expires_at(cell, limit));
         self.cell = cell.filter(|_| self.cell_over_at > Timestamp::EPOCH);
     }
+}
+
+/// Returns the state with the units of both states. The estimate of this state is the sum of their
+/// estimates at any time.
+fn sum_of(one: &two_bucket::State, other: &two_bucket::State) -> Cell {
+    let bucket = one.bucket.max(other.bucket);
+    let used_in = |state: &two_bucket::State, number: u64| match state.bucket.checked_sub(number) {
+        Some(0) => state.current,
+        Some(1) => state.previous,
+        _ => 0,
+    };
+    let units = |number| used_in(one, number).saturating_add(used_in(other, number));
+    let previous = bucket.checked_sub(1).map_or(0, units);
+    Cell::TwoBucket(two_bucket::State { bucket, previous, current: units(bucket) })
 }
 
 /// Returns a new state of `limit` that has used `units`. All of these units expire at `until`, and

@@ -140,6 +140,21 @@ fn every_algorithm_keeps_its_quota_by_overflow() {
     }
 }
 
+/// The bug: an overflow counter counted the units of the previous bucket in full until they had
+/// expired, and refused charges that fitted.
+#[test]
+fn the_units_of_the_previous_bucket_did_not_fade_by_overflow() {
+    let (overflow, exact, limit) = (no_entries(), Memory::default(), two_bucket(5, 10_000));
+    for second in 0..60 {
+        let decide = |store: &Memory| {
+            let take = take(1, second.into());
+            let reading = call(store, at(second * 1_000), &limit, "who", take)[0];
+            (reading.admission, reading.used)
+        };
+        assert_eq!(decide(&overflow), decide(&exact), "after {second} s");
+    }
+}
+
 #[test]
 fn a_refund_by_overflow_returns_what_was_charged_there() {
     for limit in [

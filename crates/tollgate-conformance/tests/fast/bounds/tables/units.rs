@@ -172,6 +172,13 @@ pub(super) const MOVES: &[&[&str]] = &[
         "`decide::expires_at`",
     ],
     &[
+        "two states of a subject are joined, because the subject moved or a replica became the primary. The limit is a \
+         `sliding_log` or a `concurrency` limit, and the states together have more than {sliding_log::MAX_QUOTA} times or permits",
+        "the units of the oldest times or permits, at most the units that are returned before these expire",
+        "The newest {sliding_log::MAX_QUOTA} remain. They fill every quota, so no charge fits until clients return units",
+        "`algo::sliding_log::MAX_QUOTA`, `algo::concurrency::MAX_QUOTA`",
+    ],
+    &[
         "a settlement is above its reservation; [metered costs](metered-costs.md#accuracy) settle in the same way",
         "the limit's `overdraft`, 0 by default",
         "The rest is charged in later windows. A node remembers it for at most {MAX_UNPAID} pairs of limit and subject",
