@@ -31,6 +31,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 pub use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tokio::task::JoinHandle;
 
 pub use crate::decision::{
     AppliedOverride, CandidateOutcome, ChargeRole, Completion, Decision, EvaluatedCharge, Pending,
@@ -149,8 +150,20 @@ impl<S: Store> Limiter<S> {
         self.background.run(work);
     }
 
-    /// Waits until the background work of the [layer](crate::tower) has ended: refunds, charges on
-    /// completion, settlements, releases of permits.
+    /// Spawns a task that executes `work` to its end, even if the returned handle is dropped.
+    /// [`finished`](Self::finished) waits for the task.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime, like [`tokio::spawn`].
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.background.spawn(work)
+    }
+
+    /// Waits until the background work has ended: refunds, charges on completion, settlements,
+    /// releases of permits, and the tasks of [`spawn`](Self::spawn).
     ///
     /// Await this future when no request is in flight any more and before the runtime ends, because
     /// the end of the runtime drops unfinished work. This function has no timeout. The background

@@ -12,7 +12,6 @@ use std::time::Duration;
 use clap::Args;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::timeout;
 use tollgate::model::Policy;
 use tollgate::model::policy::MatchMode;
 use tollgate::tower;
@@ -85,10 +84,6 @@ pub(crate) struct Flags {
     #[arg(long, value_name = "FORM", value_enum, default_value_t)]
     log: log::Form,
 }
-
-/// The time limit for the work that remains after the last responses, such as refunds and late
-/// charges. The store's own deadlines are shorter.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The way in which charges are refunded: the proxy refunds them when it sees the responses, and
 /// issues no receipts.
@@ -183,20 +178,17 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
                 None => tollgate_proxy::run(listener, settings, layer, terminated).await,
             }
         };
-        tokio::select! {
-            ended = proxy => ended?,
-            ended = admin => ended?,
-        }
+        let ended = tokio::select! {
+            ended = proxy => ended.map_err(Failure::from),
+            ended = admin => ended.map_err(Failure::from),
+        };
         drop(watch);
         if let Some(log) = access_log {
             log.close();
         }
-        let limiter = &services.limiter;
-        if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
-            log::warn(&"the store did not answer some refunds and charges of the last responses");
-        }
-        limiter.store().refund_leases(limiter.now()).await;
+        limiter::finish(&services.limiter).await;
         traces.finish().await;
+        ended?;
         log::info(&"every request in flight has ended");
         Ok(())
     })
