@@ -273,10 +273,10 @@ impl<S: Store + 'static> Routes<S> {
             return Ok(respond::with(self.app.decide(route, &body, detail).await));
         };
         let path = head.uri.path().as_bytes();
-        let (app, requested, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
+        let (app, requested) = (Arc::clone(&self.app), body.clone());
         let execute = || async move { app.decide(route, &requested, detail).await };
         let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
-        let answered = self.app.idempotency.once(now, token, key, request, execute);
+        let answered = self.app.idempotency.once(&self.app.limiter, token, key, request, execute);
         let (answer, origin) = Box::pin(answered).await;
         let mut response = respond::with(answer);
         if origin == ResponseOrigin::Replayed {
