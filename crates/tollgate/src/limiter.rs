@@ -9,11 +9,13 @@
 mod background;
 mod candidate;
 mod charge_mode;
+mod charge_record;
 mod counted;
 mod decide;
 mod evaluate;
 mod finish;
 mod forget;
+mod held_receipt;
 pub(crate) mod hold_times;
 mod immediate;
 mod peek;
@@ -29,9 +31,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::task::JoinHandle;
 pub use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
-use tokio::task::JoinHandle;
 
 pub use crate::decision::{
     AppliedOverride, CandidateOutcome, ChargeRole, Completion, Decision, EvaluatedCharge, Pending,

@@ -57,7 +57,7 @@ pub(super) async fn authorize<S: Store + 'static>(
     let mut request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
     let decision = match app.limiter.decide_at_once(&mut request) {
         Some(decision) => decision,
-        None => app.limiter.decide(request).await,
+        None => app.limiter.decide_or_release(request).await,
     };
     Ok(answer(&app.limiter, decision, fields))
 }

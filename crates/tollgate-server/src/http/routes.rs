@@ -299,7 +299,7 @@ impl<S: Store + 'static> Routes<S> {
     }
 }
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     /// Executes the charge of a request of `route`.
     async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
         match route {

@@ -59,7 +59,7 @@ struct Executing {
 /// `decide` starts a decision. All decisions have the same type of future, so they can be polled
 /// together.
 pub(super) struct Dispatcher<'d, S, D, F: Future> {
-    limiter: &'d Limiter<S>,
+    limiter: &'d Arc<Limiter<S>>,
     decide: D,
     session: Session<'d>,
     /// The commands that were queued since `MULTI`. `None` outside of a transaction.
@@ -77,12 +77,12 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
 
 impl<'d, S, D, F> Dispatcher<'d, S, D, F>
 where
-    S: Store,
+    S: Store + 'static,
     D: Fn(DecisionRequest<'_>) -> F,
     F: Future<Output = Decision>,
 {
     pub(super) fn new(
-        limiter: &'d Limiter<S>,
+        limiter: &'d Arc<Limiter<S>>,
         access: &'d Access,
         latency: &'d Histogram,
         decide: D,
@@ -458,7 +458,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_replies_of_a_transaction_are_sent_in_parts() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
         let (access, latency) = (Access::Open, Histogram::default());
         let decide = |request: DecisionRequest<'_>| limiter.decide(request);
         let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
@@ -481,7 +481,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_transaction_ends_when_the_token_of_the_client_is_revoked() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
         let tokens = Tokens::parse("0123456789abcdef").unwrap();
         let (access, latency) = (Access::Tokens(tokens.clone()), Histogram::default());
         let decide = |request: DecisionRequest<'_>| limiter.decide(request);

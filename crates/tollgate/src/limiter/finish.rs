@@ -139,6 +139,12 @@ impl<S: Store + 'static> Limiter<S> {
         }
     }
 
+    /// Releases the permits of `receipt` in the background. Units of other limits remain charged.
+    pub fn release_in_background(self: &Arc<Self>, receipt: Receipt) {
+        let (_, permits) = receipt.split_permits();
+        self.refund_in_background(permits);
+    }
+
     fn refund_receipt_in_background(self: &Arc<Self>, now: Timestamp, receipt: Receipt) {
         let limiter = Arc::clone(self);
         self.in_background(async move {
