@@ -219,10 +219,13 @@ impl<S: Store + 'static> Charger<'_, S> {
         }
         let on_failure = if mode == Mode::Shadow { OnFailure::Allow } else { self.on_failure };
         let mut request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
-        let decision = match self.limiter.decide_at_once(&mut request) {
+        let mut decision = match self.limiter.decide_at_once(&mut request) {
             Some(decision) => decision,
             None => self.limiter.decide_or_release(request).await,
         };
+        // A limit of a descriptor can have a candidate that takes permits. Envoy does not report the
+        // end of a request.
+        self.limiter.release_permits_of(&mut decision);
         let outcome = match decision.source {
             _ if decision.is_admitted() => PartOutcome::Passed,
             DecisionSource::Failure(error) => PartOutcome::Failed(error),

@@ -110,12 +110,8 @@ fn answer<S: Store + 'static>(
     mut decision: Decision,
     request: &HeaderMap,
 ) -> Response {
-    if let Some(receipt) = decision.receipt.take() {
-        // A limit that counts units can have a candidate that takes permits.
-        let (counted, permits) = receipt.split_permits();
-        decision.receipt = Some(counted);
-        limiter.refund_in_background(permits);
-    }
+    // A limit that counts units can have a candidate that takes permits.
+    limiter.release_permits_of(&mut decision);
     if !decision.is_admitted() {
         return refuse(&decision, request);
     }
