@@ -70,6 +70,13 @@ impl ChargeRecord {
         }
     }
 
+    /// Marks all charges as charges on limits that could not refuse the request.
+    pub(super) fn not_enforced(self) -> Self {
+        let not_enforced = |receipt: Option<Receipt>| receipt.map(Receipt::not_enforced);
+        let (receipt, reserved) = (not_enforced(self.receipt), not_enforced(self.reserved));
+        Self { receipt, reserved, ..self }
+    }
+
     /// Returns whether the record has no charges, no reservations and no charges to make later.
     pub(super) const fn is_empty(&self) -> bool {
         self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()

@@ -101,10 +101,8 @@ impl<S: Store> Limiter<S> {
 }
 
 /// Joins `receipt`, and the receipt `reserved`, with the receipts of `further` charges of the same
-/// request, whose limits cannot refuse the request.
+/// request.
 fn add(further: ChargeRecord, receipt: &mut Option<Receipt>, reserved: &mut Option<Receipt>) {
-    let counted = further.receipt.map(Receipt::not_enforced);
-    *receipt = Receipt::joined(receipt.take(), counted);
-    let counted = further.reserved.map(Receipt::not_enforced);
-    *reserved = Receipt::joined(reserved.take(), counted);
+    *receipt = Receipt::joined(receipt.take(), further.receipt);
+    *reserved = Receipt::joined(reserved.take(), further.reserved);
 }

@@ -201,7 +201,7 @@ impl<S: Store> Limiter<S> {
                 return outcome;
             }
         };
-        let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id);
+        let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id, mode);
         let (now, charge_mode, readings) = match terms.queue {
             None => (now, charge_mode, self.apply(now, &planned, operation).await),
             Some(queue) => {
@@ -247,6 +247,9 @@ impl<S: Store> Limiter<S> {
             false => Vec::new(),
         };
         let mut record = ChargeRecord::of(id, charge_mode, planned, &readings);
+        if mode == RuleMode::Shadow {
+            record = record.not_enforced();
+        }
         if let Some(receipt) = &mut record.receipt {
             receipt.set_charged_at(now);
         }
@@ -318,9 +321,6 @@ impl<S: Store> Limiter<S> {
         }
     }
 
-    /// Charges all limits of `planned` or none in one store call. `id` is the charge id of all
-    /// charges.
-    pub(super) async fn charge_planned(
     /// Refunds `receipts`, one after the other. If the returned future is dropped, `abandon`
     /// receives the receipts whose refund was not answered.
     async fn refund_both<A: Fn(Receipt) + Copy>(
@@ -338,6 +338,9 @@ impl<S: Store> Limiter<S> {
         }
     }
 
+    /// Charges all limits of `planned` or none in one store call. `id` is the charge id of all
+    /// charges.
+    pub(super) async fn charge_planned(
         &self,
         now: Timestamp,
         planned: &[PlannedCharge],
