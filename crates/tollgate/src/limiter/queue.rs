@@ -128,11 +128,9 @@ impl<S: Store> Limiter<S> {
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
-        let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
-            return self.charge(self.now(), planned, operation).await;
-        };
-        // The last query is a charge, so the limits count the request even if they refuse it.
-        while Instant::now() < until {
+        let turn = timeout_at(until, ticket.queue.turn.lock()).await;
+        while turn.is_ok() && Instant::now() < until {
+            self.charge_unpaid_since(planned).await;
             let answered = self.attempt(self.now(), planned, operation).await;
             if missing_slot(planned, &answered).is_none() {
                 return answered;
@@ -140,7 +138,17 @@ impl<S: Store> Limiter<S> {
             let next = until.min(Instant::now() + QUEUE_POLL);
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
+        // The last query is a charge, so the limits count the request even if they refuse it.
+        self.charge_unpaid_since(planned).await;
         self.charge(self.now(), planned, operation).await
+    }
+
+    /// Charges the unpaid costs that have arisen since the request joined the queue, for example of
+    /// the request that freed the slot.
+    async fn charge_unpaid_since(&self, planned: &[PlannedCharge]) {
+        if !self.unpaid.is_empty() {
+            Box::pin(self.charge_unpaid(self.now(), planned)).await;
+        }
     }
 
     /// Charges `planned`. If a limit counts refusals, peeks first, and does not charge if the peek

@@ -245,9 +245,9 @@ impl<S: Store> Limiter<S> {
     /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have units left.
     /// The rest stays unpaid. While another request charges one of these costs, this request waits,
     /// so a burst of requests cannot use the units with which the cost has to be paid.
-    pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: Vec<PlannedCharge>) {
+    pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: &[PlannedCharge]) {
         let mut until = None;
-        for PlannedCharge { limit, subject, .. } in &planned {
+        for PlannedCharge { limit, subject, .. } in planned {
             while let Some(debt) = self.unpaid.begin_charge(now, limit, subject) {
                 match debt {
                     Debt::Charge(charging) => {
