@@ -11,6 +11,7 @@ mod candidate;
 mod charge_mode;
 mod charge_record;
 mod counted;
+mod counter_key;
 mod decide;
 mod evaluate;
 mod finish;

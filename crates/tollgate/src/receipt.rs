@@ -368,7 +368,7 @@ impl Entry {
     }
 
     fn is_permit(&self) -> bool {
-        matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
+        has_permits(&self.limit)
     }
 
     /// Returns whether `other` is a charge on the same limit and subject, in the same window or
@@ -385,6 +385,11 @@ impl Entry {
     }
 }
 
+/// Returns whether `limit` limits the requests in flight, so the units of its charges are permits.
+pub(crate) const fn has_permits(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}
+
 /// Returns the id of the reservation on `limit` of a request whose charges have the id `id`.
 /// `is_enforced` is false if the limit cannot refuse the request.
 ///
@@ -393,9 +398,8 @@ impl Entry {
 /// settlement ends one reservation with its id. A request has only one permit of a concurrency
 /// limit, whatever the number of its rules.
 pub(crate) fn reservation_id(id: ChargeId, limit: &Limit, is_enforced: bool) -> ChargeId {
-    let is_permit = matches!(limit.algorithm(), Algorithm::Concurrency(_));
     // The upper half is a random number of the thread; the lower half is a counter.
-    if is_enforced || is_permit { id } else { ChargeId(id.0 ^ 1 << 64) }
+    if is_enforced || has_permits(limit) { id } else { ChargeId(id.0 ^ 1 << 64) }
 }
 
 /// Returns an id that differs from the ids of all other charges on all nodes. The id consists of a

@@ -3,10 +3,10 @@
 use tollgate_core::charge::{ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, PlannedCharge, RuleMode};
 use tollgate_core::time::MAX_WINDOW;
-use tollgate_core::{Algorithm, Millis, Timestamp};
+use tollgate_core::{Millis, Timestamp};
 
 use crate::decision::is_planned_later;
-use crate::receipt::reservation_id;
+use crate::receipt::{has_permits, reservation_id};
 
 /// The limits on which a decision reserves units until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -116,10 +116,8 @@ impl ChargeMode {
                 if is_planned_later(charge, planned) { Action::Peek } else { Action::Charge }
             }
             Self::RefusedMetered if !planned.estimates.is_empty() => Action::Peek,
-            Self::Refused | Self::RefusedMetered => match planned.limit.algorithm() {
-                Algorithm::Concurrency(_) => Action::Peek,
-                _ => Action::Charge,
-            },
+            Self::Refused | Self::RefusedMetered if has_permits(&planned.limit) => Action::Peek,
+            Self::Refused | Self::RefusedMetered => Action::Charge,
             Self::Peek => Action::Peek,
         }
     }

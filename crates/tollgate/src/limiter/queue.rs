@@ -25,12 +25,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::policy::{PlannedCharge, Queue};
 use tollgate_core::{
-    Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Store, StoreError, Subject,
-    Timestamp,
+    Admission, Charge, Operation, Readings, Refusals, Store, StoreError, Timestamp,
 };
 
 use super::Limiter;
-use crate::receipt::Receipt;
+use super::counter_key::{CounterKey, counter_key};
+use crate::receipt::{Receipt, has_permits};
 
 /// The interval at which the first request of a queue queries the store for slots that other nodes
 /// freed.
@@ -303,7 +303,7 @@ fn missing_slot<'p>(
 }
 
 fn is_slot(planned: &PlannedCharge) -> bool {
-    matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
+    has_permits(&planned.limit)
 }
 
 /// The queues of one node.
@@ -311,12 +311,9 @@ fn is_slot(planned: &PlannedCharge) -> bool {
 pub(super) struct Queues {
     /// The number of requests in all queues, which can be read without a lock.
     queued: AtomicUsize,
-    by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
+    /// The queue for the slots of each counter, and the length of the queue.
+    by_key: Mutex<HashMap<CounterKey, (Arc<SlotQueue>, usize)>>,
 }
-
-/// The key of a queue: the name of a concurrency limit, and a subject of this limit. The requests
-/// of the queue wait for a slot of this subject.
-type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
 struct SlotQueue {
@@ -330,7 +327,7 @@ struct SlotQueue {
 /// A request in a queue. The request leaves the queue when this value is dropped.
 struct Ticket<'l> {
     queues: &'l Queues,
-    key: QueueKey,
+    key: CounterKey,
     queue: Arc<SlotQueue>,
 }
 
@@ -344,7 +341,7 @@ impl Queues {
         }
         let queues = self.by_key.lock();
         for (limit, subject) in receipt.permits() {
-            if let Some((queue, _)) = queues.get(&key_of(limit, subject)) {
+            if let Some((queue, _)) = queues.get(&counter_key(limit, subject)) {
                 queue.freed.notify_one();
             }
         }
@@ -358,7 +355,7 @@ impl Queues {
         }
         let queues = self.by_key.lock();
         let is_waited_for = |planned: &&PlannedCharge| {
-            is_slot(planned) && queues.contains_key(&key_of(&planned.limit, &planned.subject))
+            is_slot(planned) && queues.contains_key(&counter_key(&planned.limit, &planned.subject))
         };
         planned.iter().find(is_waited_for)
     }
@@ -366,7 +363,7 @@ impl Queues {
     /// Joins the queue for a slot of `planned`. Returns `None` if this queue is full, or if all
     /// queues of the node together are full. `queue` has the settings of the rule.
     fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Ticket<'_>> {
-        let key = key_of(&planned.limit, &planned.subject);
+        let key = counter_key(&planned.limit, &planned.subject);
         let mut queues = self.by_key.lock();
         if self.queued.load(Ordering::SeqCst) >= MAX_QUEUED {
             return None;
@@ -392,8 +389,4 @@ impl Drop for Ticket<'_> {
             }
         }
     }
-}
-
-fn key_of(limit: &Limit, subject: &Subject) -> QueueKey {
-    (limit.name().into(), subject.clone())
 }

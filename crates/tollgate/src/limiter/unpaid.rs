@@ -14,7 +14,8 @@ use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{Admission, Cost, Limit, Millis, Reading, Store, Subject, Timestamp};
 
 use super::Limiter;
-use crate::receipt::{Receipt, new_charge_id};
+use super::counter_key::{CounterKey, counter_key};
+use crate::receipt::{Receipt, has_permits, new_charge_id};
 
 /// The most pairs of a limit and a subject for which a node carries over unpaid costs. A further
 /// pair replaces the pair whose cost expires first.
@@ -43,13 +44,10 @@ pub(super) struct UnpaidCosts {
 
 #[derive(Debug, Default)]
 struct Table {
-    costs: HashMap<Key, Unpaid>,
+    costs: HashMap<CounterKey, Unpaid>,
     /// No cost expires before this time.
     next_expiry: Timestamp,
 }
-
-/// The name of a limit, and a subject of this limit.
-type Key = (Box<str>, Subject);
 
 #[derive(Clone, Debug)]
 struct Unpaid {
@@ -64,7 +62,7 @@ struct Unpaid {
 type ChargeState = watch::Receiver<bool>;
 
 /// What a decision has to do about the unpaid cost of a subject.
-enum Debt<'l> {
+enum UnpaidAction<'l> {
     /// The decision charges the cost.
     Charge(Charging<'l>),
     /// The decision waits, because another request charges the cost.
@@ -77,7 +75,7 @@ enum Debt<'l> {
 /// unpaid cost.
 struct Charging<'l> {
     costs: &'l UnpaidCosts,
-    key: Key,
+    key: CounterKey,
     units: u64,
     paid: u64,
     state: watch::Sender<bool>,
@@ -140,7 +138,7 @@ impl UnpaidCosts {
     fn add(&self, now: Timestamp, limit: &Limit, subject: &Subject, units: u64) {
         self.with(|table| {
             table.forget_expired(now);
-            let key = key_of(limit, subject);
+            let key = counter_key(limit, subject);
             if let Some(known) = table.costs.get_mut(&key) {
                 known.units = known.units.saturating_add(units);
                 known.expires_at = known.expires_at.max(expiry(now, limit, known.units));
@@ -163,17 +161,28 @@ impl UnpaidCosts {
 
     /// Marks the unpaid cost of a subject as being charged. If another request charges the cost
     /// already, returns the state of this charge. Returns `None` if the subject has no unpaid cost.
-    fn begin_charge(&self, now: Timestamp, limit: &Limit, subject: &Subject) -> Option<Debt<'_>> {
-        let key = key_of(limit, subject);
+    fn begin_charge(
+        &self,
+        now: Timestamp,
+        limit: &Limit,
+        subject: &Subject,
+    ) -> Option<UnpaidAction<'_>> {
+        let key = counter_key(limit, subject);
         self.with(|table| {
             table.forget_expired(now);
             let unpaid = table.costs.get_mut(&key)?;
             if let Some(charging) = &unpaid.charging {
-                return Some(Debt::Wait(charging.clone()));
+                return Some(UnpaidAction::Wait(charging.clone()));
             }
             let (state, charging) = watch::channel(false);
             unpaid.charging = Some(charging);
-            Some(Debt::Charge(Charging { costs: self, key, units: unpaid.units, paid: 0, state }))
+            Some(UnpaidAction::Charge(Charging {
+                costs: self,
+                key,
+                units: unpaid.units,
+                paid: 0,
+                state,
+            }))
         })
     }
 
@@ -184,7 +193,7 @@ impl UnpaidCosts {
         }
         self.with(|table| {
             for PlannedCharge { limit, subject, .. } in planned {
-                table.costs.remove(&key_of(limit, subject));
+                table.costs.remove(&counter_key(limit, subject));
             }
         });
     }
@@ -236,7 +245,7 @@ impl<S: Store> Limiter<S> {
             };
             let excess = cost.get().saturating_sub(held.get());
             let units = excess.saturating_sub(reading.added);
-            if units > 0 && reading.admission == Admission::Now && !is_concurrency(charge.limit) {
+            if units > 0 && reading.admission == Admission::Now && !has_permits(charge.limit) {
                 self.unpaid.add(now, charge.limit, charge.subject, units);
             }
         }
@@ -248,14 +257,14 @@ impl<S: Store> Limiter<S> {
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: &[PlannedCharge]) {
         let mut until = None;
         for PlannedCharge { limit, subject, .. } in planned {
-            while let Some(debt) = self.unpaid.begin_charge(now, limit, subject) {
-                match debt {
-                    Debt::Charge(charging) => {
+            while let Some(action) = self.unpaid.begin_charge(now, limit, subject) {
+                match action {
+                    UnpaidAction::Charge(charging) => {
                         let paid = self.pay(now, limit, subject, &charging).await;
                         charging.end(paid);
                         break;
                     }
-                    Debt::Wait(state) => match ended(state, &mut until).await {
+                    UnpaidAction::Wait(state) => match ended(state, &mut until).await {
                         // After the end of the charge, the limit had no room for the units that are
                         // still unpaid. After the longest wait, the units stay unpaid. The costs of
                         // the next limits are still charged.
@@ -326,14 +335,6 @@ async fn ended(mut state: ChargeState, until: &mut Option<Instant>) -> ChargeEnd
     timeout_at(until, ended).await.unwrap_or(ChargeEnd::TimedOut)
 }
 
-fn key_of(limit: &Limit, subject: &Subject) -> Key {
-    (limit.name().into(), subject.clone())
-}
-
-fn is_concurrency(limit: &Limit) -> bool {
-    matches!(limit.algorithm(), tollgate_core::Algorithm::Concurrency(_))
-}
-
 #[cfg(test)]
 mod tests {
     use tollgate_core::Algorithm;
@@ -362,12 +363,12 @@ mod tests {
         let unpaid = UnpaidCosts::default();
         assert!(unpaid.is_empty());
         let pay = |number: u64| match unpaid.begin_charge(at(0), &limit, &subject(number, &key)) {
-            Some(Debt::Charge(charging)) => {
+            Some(UnpaidAction::Charge(charging)) => {
                 let units = charging.units;
                 charging.end(units);
                 Some(units)
             }
-            Some(Debt::Wait(_)) | None => None,
+            Some(UnpaidAction::Wait(_)) | None => None,
         };
         // The limit has one unit per window, so a larger cost expires later.
         for number in 0..=MAX_UNPAID as u64 {
@@ -409,11 +410,12 @@ mod tests {
         let limit = limit();
         let (unpaid, subject) = (UnpaidCosts::default(), Subject::new([], &HashKey::random()));
         let charge = || match unpaid.begin_charge(at(0), &limit, &subject) {
-            Some(Debt::Charge(charging)) => Some(charging),
-            Some(Debt::Wait(_)) | None => None,
+            Some(UnpaidAction::Charge(charging)) => Some(charging),
+            Some(UnpaidAction::Wait(_)) | None => None,
         };
-        let units =
-            || unpaid.with(|table| table.costs.get(&key_of(&limit, &subject)).map(|it| it.units));
+        let units = || {
+            unpaid.with(|table| table.costs.get(&counter_key(&limit, &subject)).map(|it| it.units))
+        };
         unpaid.add(at(1), &limit, &subject, 5);
         let replaced = charge().unwrap();
         assert_eq!(replaced.cost().get(), 5);
