@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::path::Path;
+use std::time::Duration;
 
+use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate_backend::{Backend, Refunds};
 use tollgate_policy::{
@@ -12,6 +14,10 @@ use tollgate_policy::{
 
 use crate::failure::Failure;
 use crate::log;
+
+/// The time limit for the work that remains after the last responses, such as refunds and late
+/// charges. The store's own deadlines are shorter.
+const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Loads the policy at `path` and prints its warnings.
 pub(crate) fn load(path: &Path) -> Result<LoadedPolicy, Failure> {
@@ -32,6 +38,18 @@ pub(crate) async fn open(
     let limiter = tollgate_backend::limiter(loaded, refunds)?;
     limiter.store().started().await;
     Ok(limiter)
+}
+
+/// Waits for the work that continues after the last connection has ended, at most for
+/// [`FINISH_TIMEOUT`]: refunds, charges, releases of permits, and changes of administrators. Then
+/// refunds the units that this node has leased.
+pub(crate) async fn finish(limiter: &Limiter<Backend>) {
+    if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
+        log::warn(
+            &"the store did not answer some refunds, charges or changes of the last requests",
+        );
+    }
+    limiter.store().refund_leases(limiter.now()).await;
 }
 
 /// Describes the store in a few words.

@@ -9,11 +9,14 @@
 mod background;
 mod candidate;
 mod charge_mode;
+mod charge_record;
 mod counted;
+mod counter_key;
 mod decide;
 mod evaluate;
 mod finish;
 mod forget;
+mod held_receipt;
 pub(crate) mod hold_times;
 mod immediate;
 mod peek;
@@ -29,6 +32,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use tokio::task::JoinHandle;
 pub use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
 
@@ -149,8 +153,20 @@ impl<S: Store> Limiter<S> {
         self.background.run(work);
     }
 
-    /// Waits until the background work of the [layer](crate::tower) has ended: refunds, charges on
-    /// completion, settlements, releases of permits.
+    /// Spawns a task that executes `work` to its end, even if the returned handle is dropped.
+    /// [`finished`](Self::finished) waits for the task.
+    ///
+    /// # Panics
+    /// Panics outside of a tokio runtime, like [`tokio::spawn`].
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        self.background.spawn(work)
+    }
+
+    /// Waits until the background work has ended: refunds, charges on completion, settlements,
+    /// releases of permits, and the tasks of [`spawn`](Self::spawn).
     ///
     /// Await this future when no request is in flight any more and before the runtime ends, because
     /// the end of the runtime drops unfinished work. This function has no timeout. The background

@@ -171,12 +171,17 @@ impl Receipt {
     /// Joins two receipts of the same request. If one rule enforces a limit that another rule only
     /// counts, both receipts may have a charge in the same window or block of this limit. These two
     /// charges become one entry with both costs. Charges in two windows stay separate entries, and
-    /// one call refunds each charge in its window.
+    /// one call refunds each charge in its window. Two reservations stay separate entries too,
+    /// because each of them is settled.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
+                let is_reservation = one.is_reservation();
                 for entry in other.entries {
-                    match one.entries.iter_mut().find(|known| known.is_where(&entry)) {
+                    let is_joined = |known: &&mut Entry| {
+                        known.is_where(&entry) && (!is_reservation || entry.is_permit())
+                    };
+                    match one.entries.iter_mut().find(is_joined) {
                         Some(known) => {
                             known.cost = known.cost.plus(entry.cost);
                             known.conditions.extend(entry.conditions);
@@ -258,7 +263,7 @@ impl Receipt {
     pub(crate) fn settlements(&self, real: impl Fn(&Limit, Cost) -> Cost) -> Vec<Charge<'_>> {
         self.charges(|entry| {
             let cost = real(&entry.limit, entry.cost);
-            Operation::Settle { id: self.id, position: entry.position, cost }
+            Operation::Settle { id: self.reservation_id(entry), position: entry.position, cost }
         })
     }
 
@@ -272,8 +277,8 @@ impl Receipt {
         measured: impl Fn(&Meter) -> Option<Cost>,
     ) -> Vec<Charge<'_>> {
         self.charges(|entry| {
-            let real = entry.kept(settlement, &measured);
-            Operation::Settle { id: self.id, position: entry.position, cost: real }
+            let cost = entry.kept(settlement, &measured);
+            Operation::Settle { id: self.reservation_id(entry), position: entry.position, cost }
         })
     }
 
@@ -297,7 +302,14 @@ impl Receipt {
 
     /// Returns the operations of the store call that extends the reservation to the time `until`.
     pub(crate) fn extensions(&self, until: Timestamp) -> Vec<Charge<'_>> {
-        self.charges(|entry| Operation::Extend { id: self.id, position: entry.position, until })
+        self.charges(|entry| {
+            let (id, position) = (self.reservation_id(entry), entry.position);
+            Operation::Extend { id, position, until }
+        })
+    }
+
+    fn reservation_id(&self, entry: &Entry) -> ChargeId {
+        reservation_id(self.id, &entry.limit, entry.is_enforced)
     }
 
     /// Returns the earliest time at which a limit releases the reservation. `asked_at` is the time
@@ -356,7 +368,7 @@ impl Entry {
     }
 
     fn is_permit(&self) -> bool {
-        matches!(self.limit.algorithm(), Algorithm::Concurrency(_))
+        has_permits(&self.limit)
     }
 
     /// Returns whether `other` is a charge on the same limit and subject, in the same window or
@@ -371,6 +383,23 @@ impl Entry {
     fn is_of(&self, other: &Self) -> bool {
         self.limit.state_digest() == other.limit.state_digest() && self.subject == other.subject
     }
+}
+
+/// Returns whether `limit` limits the requests in flight, so the units of its charges are permits.
+pub(crate) const fn has_permits(limit: &Limit) -> bool {
+    matches!(limit.algorithm(), Algorithm::Concurrency(_))
+}
+
+/// Returns the id of the reservation on `limit` of a request whose charges have the id `id`.
+/// `is_enforced` is false if the limit cannot refuse the request.
+///
+/// If a limit is used by a rule that can refuse the request and by a rule in shadow mode, the
+/// request reserves units of one counter twice. The two reservations need different ids, because a
+/// settlement ends one reservation with its id. A request has only one permit of a concurrency
+/// limit, whatever the number of its rules.
+pub(crate) fn reservation_id(id: ChargeId, limit: &Limit, is_enforced: bool) -> ChargeId {
+    // The upper half is a random number of the thread; the lower half is a counter.
+    if is_enforced || has_permits(limit) { id } else { ChargeId(id.0 ^ 1 << 64) }
 }
 
 /// Returns an id that differs from the ids of all other charges on all nodes. The id consists of a

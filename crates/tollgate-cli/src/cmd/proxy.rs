@@ -12,7 +12,6 @@ use std::time::Duration;
 use clap::Args;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate::model::Policy;
 use tollgate::model::policy::MatchMode;
@@ -87,10 +86,6 @@ pub(crate) struct Flags {
     log: log::Form,
 }
 
-/// The time limit for the work that remains after the last responses, such as refunds and late
-/// charges. The store's own deadlines are shorter.
-const FINISH_TIMEOUT: Duration = Duration::from_secs(2);
-
 /// The way in which charges are refunded: the proxy refunds them when it sees the responses, and
 /// issues no receipts.
 const REFUNDS: Refunds = Refunds::ByResponses;
@@ -153,17 +148,14 @@ async fn serve(
     log::info(&format_args!("listening on {scheme}://{}, {policy}", listener.local_addr()?));
     let services = Services::start(limiter, file, counted, revealed).await;
     let admin = open::serve(opened, &services);
-    forward(listener, settings, &services.limiter, lines, admin, terminated).await?;
+    let ended = forward(listener, settings, &services.limiter, lines, admin, terminated).await;
     drop(watch);
     if let Some(log) = access_log {
         log.close();
     }
-    let limiter = &services.limiter;
-    if timeout(FINISH_TIMEOUT, limiter.finished()).await.is_err() {
-        log::warn(&"the store did not answer some refunds and charges of the last responses");
-    }
-    limiter.store().refund_leases(limiter.now()).await;
+    limiter::finish(&services.limiter).await;
     traces.finish().await;
+    ended?;
     log::info(&"every request in flight has ended");
     Ok(())
 }

@@ -92,11 +92,12 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
             terminated.await;
             service_manager::stopping();
         };
-        tollgate_server::serve(served, Duration::from_secs(flags.drain_timeout), ended).await?;
+        let drain_timeout = Duration::from_secs(flags.drain_timeout);
+        let drained = tollgate_server::serve(served, drain_timeout, ended).await;
         drop(watch);
-        let limiter = &services.limiter;
-        limiter.store().refund_leases(limiter.now()).await;
+        limiter::finish(&services.limiter).await;
         traces.finish().await;
+        drained?;
         log::info(&"every request in flight has ended");
         Ok(())
     })

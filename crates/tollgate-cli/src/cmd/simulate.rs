@@ -70,8 +70,10 @@ impl From<LogFormat> for Format {
 
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     if let Some(path) = &flags.report {
-        let policies = std::iter::once(&flags.policy).chain(&flags.compare);
-        output_file::check_is_no_input(path, "--report", policies.chain(&flags.logs))?;
+        let policies = || std::iter::once(&flags.policy).chain(&flags.compare);
+        let included: Vec<PathBuf> = policies().flat_map(|policy| named_files(policy)).collect();
+        let inputs = policies().chain(&included).chain(&flags.logs);
+        output_file::check_is_no_input(path, "--report", inputs)?;
     }
     let plan = plan(flags)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -87,6 +89,13 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         report::table::render(&simulation)
     };
     print(&text)
+}
+
+/// Returns the files to which the policy file `policy` refers. Returns no files if `policy` cannot
+/// be read, which is reported later.
+fn named_files(policy: &Path) -> Vec<PathBuf> {
+    let bytes = tollgate_policy::read(policy).unwrap_or_default();
+    tollgate_policy::named_files(policy, &bytes)
 }
 
 fn plan(flags: &Flags) -> Result<Plan, Failure> {

@@ -66,8 +66,8 @@ pub(super) enum PartOutcome {
 /// Charges the descriptors of `parsed` at the time `now`, according to `plan`, which was made with
 /// `policy`. Returns one result for each part of the request. Returns no result if the policy does
 /// not have the domain of the request.
-pub(super) async fn charge<S: Store>(
-    limiter: &Limiter<S>,
+pub(super) async fn charge<S: Store + 'static>(
+    limiter: &Arc<Limiter<S>>,
     policy: &Arc<Revision>,
     now: Timestamp,
     plan: &DescriptorPlan<'_>,
@@ -142,13 +142,13 @@ impl Mode {
 
 /// Charges the parts of one request.
 struct Charger<'l, S> {
-    limiter: &'l Limiter<S>,
+    limiter: &'l Arc<Limiter<S>>,
     policy: &'l Arc<Revision>,
     now: Timestamp,
     on_failure: OnFailure,
 }
 
-impl<S: Store> Charger<'_, S> {
+impl<S: Store + 'static> Charger<'_, S> {
     /// Charges every part separately, so the refusal of one part has no effect on the other parts.
     async fn all(&self, parts: Vec<Part>) -> Vec<PartResult> {
         // Usually there is only one part, so no results have to be combined.
@@ -219,10 +219,13 @@ impl<S: Store> Charger<'_, S> {
         }
         let on_failure = if mode == Mode::Shadow { OnFailure::Allow } else { self.on_failure };
         let mut request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
-        let decision = match self.limiter.decide_at_once(&mut request) {
+        let mut decision = match self.limiter.decide_at_once(&mut request) {
             Some(decision) => decision,
-            None => self.limiter.decide(request).await,
+            None => self.limiter.decide_or_release(request).await,
         };
+        // A limit of a descriptor can have a candidate that takes permits. Envoy does not report the
+        // end of a request.
+        self.limiter.release_permits_of(&mut decision);
         let outcome = match decision.source {
             _ if decision.is_admitted() => PartOutcome::Passed,
             DecisionSource::Failure(error) => PartOutcome::Failed(error),

@@ -40,8 +40,8 @@ impl<'p> DescriptorEvaluation<'p> {
     ///
     /// # Errors
     /// [`StoreError`] if the store did not answer, and `on_failure` of the domain is `deny`.
-    pub(super) async fn evaluate<S: Store>(
-        limiter: &Limiter<S>,
+    pub(super) async fn evaluate<S: Store + 'static>(
+        limiter: &Arc<Limiter<S>>,
         policy: &'p Arc<Revision>,
         parsed: &ParsedRequest<'_>,
     ) -> Result<Self, StoreError> {

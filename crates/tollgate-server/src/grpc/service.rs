@@ -14,7 +14,7 @@ use super::request::ParsedRequest;
 /// The rate limit service over a limiter.
 pub(super) struct RateLimits<S>(pub(super) Arc<Limiter<S>>);
 
-impl<S: Store> RateLimits<S> {
+impl<S: Store + 'static> RateLimits<S> {
     /// Returns the response to `request`.
     ///
     /// # Errors

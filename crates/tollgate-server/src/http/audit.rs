@@ -58,6 +58,17 @@ impl<S: Store> App<S> {
         self.audit_log.push(Entry { at_ms, actor, action, target, before, after, request_id });
     }
 
+    /// Makes a change and its audit entry, in a task of their own. If the administrator
+    /// disconnects, the task still completes both, and a process that stops waits for it. The spans
+    /// of the task belong to the trace of the caller.
+    pub(super) async fn in_own_task(
+        &self,
+        change: impl Future<Output = Answer> + Send + 'static,
+    ) -> Answer {
+        let made = self.limiter.spawn(trace::instrument(change)).await;
+        made.unwrap_or_else(|error| Err(Problem::new(Kind::Internal, error.to_string())))
+    }
+
     /// Returns the administrator that sent a request with these `headers`.
     pub(super) fn actor(&self, headers: &HeaderMap) -> Actor {
         let actor = match bearer_token(headers) {
@@ -71,14 +82,4 @@ impl<S: Store> App<S> {
         let request_id = id.filter(|id| id.len() <= MAX_REQUEST_ID).map(Into::into);
         Actor { actor, request_id }
     }
-}
-
-/// Makes a change and its audit entry, in a task of their own. If the administrator disconnects,
-/// the task still completes both. The spans of the task belong to the trace of the caller.
-pub(super) async fn in_own_task<F>(change: F) -> Answer
-where
-    F: Future<Output = Answer> + Send + 'static,
-{
-    let made = tokio::spawn(trace::instrument(change)).await;
-    made.unwrap_or_else(|error| Err(Problem::new(Kind::Internal, error.to_string())))
 }

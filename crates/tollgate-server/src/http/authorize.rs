@@ -57,7 +57,7 @@ pub(super) async fn authorize<S: Store + 'static>(
     let mut request = DecisionRequest { charge: ChargeOn::Arrival, ..request };
     let decision = match app.limiter.decide_at_once(&mut request) {
         Some(decision) => decision,
-        None => app.limiter.decide(request).await,
+        None => app.limiter.decide_or_release(request).await,
     };
     Ok(answer(&app.limiter, decision, fields))
 }
@@ -110,12 +110,8 @@ fn answer<S: Store + 'static>(
     mut decision: Decision,
     request: &HeaderMap,
 ) -> Response {
-    if let Some(receipt) = decision.receipt.take() {
-        // A limit that counts units can have a candidate that takes permits.
-        let (counted, permits) = receipt.split_permits();
-        decision.receipt = Some(counted);
-        limiter.refund_in_background(permits);
-    }
+    // A limit that counts units can have a candidate that takes permits.
+    limiter.release_permits_of(&mut decision);
     if !decision.is_admitted() {
         return refuse(&decision, request);
     }

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use tollgate::limiter::Peek;
+use tollgate::limiter::{Decision, Peek};
 use tollgate::model::policy::{ChargeOn, NameError, Named, NamedPlan};
 use tollgate::model::{Policy, Store, Timestamp};
-use tollgate::{DecisionRequest, Revision, trace};
+use tollgate::{DecisionRequest, Limiter, Revision, trace};
 use tollgate_policy::suggest;
 
 use super::answer::peek_answer;
@@ -22,7 +22,7 @@ use super::wire::{
     MAX_LIMITS, OverriddenLimit, RequestFacts,
 };
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     /// Makes the decision that a request for `/v1/check` asks for, and returns the JSON document of
     /// the decision.
     pub(super) async fn check(&self, body: &[u8], detail: Detail) -> Answer {
@@ -44,7 +44,7 @@ impl<S: Store> App<S> {
         let mut request = self.plan_request(now, &policy, &json::read(body)?)?;
         let mut decision = match self.limiter.decide_at_once(&mut request) {
             Some(decision) => decision,
-            None => self.limiter.decide(request).await,
+            None => self.limiter.decide_or_release(request).await,
         };
         Ok(json::write_to(out, &self.decision_answer(&mut decision, detail))?)
     }
@@ -66,11 +66,13 @@ impl<S: Store> App<S> {
         let decisions = requests.into_iter().map(|request| {
             // Each decision has a span of its own, because a span has the attributes of one
             // decision.
-            trace::child(trace::SpanKind::Internal, "check").run(self.limiter.decide(request))
+            let span = trace::child(trace::SpanKind::Internal, "check");
+            let decision = span.run(self.limiter.decide_or_release(request));
+            async move { Unanswered { decision: decision.await, limiter: &self.limiter } }
         });
         let mut decisions = join_all(decisions).await;
-        let decisions =
-            decisions.iter_mut().map(|decision| self.decision_answer(decision, detail)).collect();
+        let answers = decisions.iter_mut().map(|it| self.decision_answer(&mut it.decision, detail));
+        let decisions = answers.collect();
         Ok(json::write(&BatchResponse { decisions })?)
     }
 
@@ -152,6 +154,21 @@ impl<S: Store> App<S> {
         let message = |(index, error)| unknown_name(policy, &error).at(format!("/limits/{index}"));
         let NamedPlan { planned, on_failure } = planned.map_err(message)?;
         Ok(DecisionRequest::of_charges(now, policy, planned, on_failure))
+    }
+}
+
+/// A decision of a batch that is not in a response yet. If this value is dropped while the decision
+/// has a receipt, because the client disconnected, the permits of the receipt are released.
+struct Unanswered<'l, S: Store + 'static> {
+    decision: Decision,
+    limiter: &'l Arc<Limiter<S>>,
+}
+
+impl<S: Store + 'static> Drop for Unanswered<'_, S> {
+    fn drop(&mut self) {
+        if let Some(receipt) = self.decision.receipt.take() {
+            self.limiter.release_in_background(receipt);
+        }
     }
 }
 

@@ -15,9 +15,9 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName};
 use tokio::sync::watch;
 use tokio::time::timeout;
-use tollgate::HashKey;
 use tollgate::model::time::DEFAULT_SKEW_MAX;
-use tollgate::model::{KeyedHash, Millis, Timestamp};
+use tollgate::model::{KeyedHash, Millis, Store, Timestamp};
+use tollgate::{HashKey, Limiter, trace};
 
 use super::problem::{Kind, Problem};
 use super::respond::Answer;
@@ -75,18 +75,21 @@ impl IdempotencyCache {
     /// `request`, which consists of the path and the body, or if the table has no room for another
     /// key.
     ///
-    /// `execute` runs to its end even if the client disconnects.
-    pub(super) async fn once<F>(
+    /// `execute` runs to its end in a task of `limiter`, even if the client disconnects. The spans
+    /// of the task belong to the trace of the caller.
+    pub(super) async fn once<S, F>(
         &self,
-        now: Timestamp,
+        limiter: &Limiter<S>,
         token: Option<&[u8]>,
         key: Key,
         request: [&[u8]; 2],
         execute: impl FnOnce() -> F,
     ) -> (Answer, ResponseOrigin)
     where
+        S: Store,
         F: Future<Output = Answer> + Send + 'static,
     {
+        let now = limiter.now();
         let digest = self.digest_of(request);
         let whose = self.digest.hash(token.unwrap_or_default());
         let key = ScopedKey { whose, key };
@@ -98,12 +101,12 @@ impl IdempotencyCache {
             Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::New),
         }
         let (table, future) = (Arc::clone(&self.table), execute());
-        tokio::spawn(async move {
+        limiter.spawn(trace::instrument(async move {
             let answer = future.await;
             let bytes = answer.as_ref().map_or(0, Bytes::len);
             lock(&table, |table| table.grow(&key, digest, bytes));
             sender.send_replace(Some(answer));
-        });
+        }));
         (wait_for(answered).await, ResponseOrigin::New)
     }
 

@@ -20,14 +20,15 @@ use super::wire::{
     Units,
 };
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     /// Reserves the units that a check would charge.
     pub(super) async fn reserve(&self, body: &[u8]) -> Answer {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let ReserveRequest { limits, request, ttl_ms } = json::read(body)?;
         let request = self.plan_request(now, &policy, &CheckRequest { limits, request })?;
         let reservation = Reservation::All(hold_for(ttl_ms));
-        let mut decision = self.limiter.decide(DecisionRequest { reservation, ..request }).await;
+        let request = DecisionRequest { reservation, ..request };
+        let mut decision = self.limiter.decide_or_release(request).await;
         Ok(json::write(&self.decision_answer(&mut decision, Detail::Full))?)
     }
 

@@ -23,7 +23,6 @@ use tollgate::trace;
 use tower::{ServiceExt, service_fn};
 
 use super::app::App;
-use super::audit::in_own_task;
 use super::body::BodyLimits;
 use super::hosts::AdmittedHost;
 use super::idempotency::{Key, ResponseOrigin};
@@ -213,7 +212,7 @@ impl<S: Store + 'static> Routes<S> {
     async fn change(&self, route: Route, head: &Parts, body: Bytes) -> Answer {
         let (app, uri) = (Arc::clone(&self.app), head.uri.clone());
         let actor = app.actor(&head.headers);
-        in_own_task(async move {
+        let change = async move {
             let (path, query) = (uri.path(), uri.query().unwrap_or_default());
             match route {
                 Route::Forget => app.forget(query, &actor).await,
@@ -225,8 +224,8 @@ impl<S: Store + 'static> Routes<S> {
                 // This cannot happen: the caller passes only the routes above.
                 _ => Err(Problem::new(Kind::Internal, "the route changes nothing")),
             }
-        })
-        .await
+        };
+        self.app.in_own_task(change).await
     }
 
     fn count_wrong_token(&self) {
@@ -274,10 +273,10 @@ impl<S: Store + 'static> Routes<S> {
             return Ok(respond::with(self.app.decide(route, &body, detail).await));
         };
         let path = head.uri.path().as_bytes();
-        let (app, requested, now) = (Arc::clone(&self.app), body.clone(), self.app.limiter.now());
+        let (app, requested) = (Arc::clone(&self.app), body.clone());
         let execute = || async move { app.decide(route, &requested, detail).await };
         let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
-        let answered = self.app.idempotency.once(now, token, key, request, execute);
+        let answered = self.app.idempotency.once(&self.app.limiter, token, key, request, execute);
         let (answer, origin) = Box::pin(answered).await;
         let mut response = respond::with(answer);
         if origin == ResponseOrigin::Replayed {
@@ -300,7 +299,7 @@ impl<S: Store + 'static> Routes<S> {
     }
 }
 
-impl<S: Store> App<S> {
+impl<S: Store + 'static> App<S> {
     /// Executes the charge of a request of `route`.
     async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
         match route {

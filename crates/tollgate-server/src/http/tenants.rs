@@ -20,7 +20,7 @@ use tollgate::tenants::{
 use self::import::{RowFormat, RowReader};
 use self::rules::RowRules;
 use super::app::App;
-use super::audit::{Actor, AuditEvent, in_own_task};
+use super::audit::{Actor, AuditEvent};
 use super::body::next_piece;
 use super::json;
 use super::problem::{Kind, Problem};
@@ -146,11 +146,11 @@ impl<S: Store + 'static> App<S> {
             Err(Problem::new(Kind::SlowBody, detail))
         })?;
         let app = Arc::clone(self);
-        in_own_task(async move {
+        let store = async move {
             let _turn = turn;
             app.store_rows(batch, &actor).await
-        })
-        .await
+        };
+        self.in_own_task(store).await
     }
 
     async fn store_rows(&self, batch: TenantBatch, actor: &Actor) -> Answer {

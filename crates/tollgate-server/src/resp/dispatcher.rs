@@ -54,7 +54,7 @@ enum Reply {
 /// `decide` starts a decision. All decisions have the same type of future, so they can be polled
 /// together.
 pub(super) struct Dispatcher<'d, S, D, F: Future> {
-    limiter: &'d Limiter<S>,
+    limiter: &'d Arc<Limiter<S>>,
     decide: D,
     session: Session<'d>,
     /// The commands that were queued since `MULTI`. `None` outside of a transaction.
@@ -72,12 +72,12 @@ pub(super) struct Dispatcher<'d, S, D, F: Future> {
 
 impl<'d, S, D, F> Dispatcher<'d, S, D, F>
 where
-    S: Store,
+    S: Store + 'static,
     D: Fn(DecisionRequest<'_>) -> F,
     F: Future<Output = Decision>,
 {
     pub(super) fn new(
-        limiter: &'d Limiter<S>,
+        limiter: &'d Arc<Limiter<S>>,
         access: &'d Access,
         latency: &'d Histogram,
         decide: D,

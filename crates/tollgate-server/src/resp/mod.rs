@@ -101,7 +101,7 @@ impl<S: Store + 'static> ConnectionHandler for RespListener<S> {
         let RespSettings { access, limits } = &*self.settings;
         let mut wire = Wire::new(connection, *limits);
         let decide = |request: DecisionRequest<'_>| {
-            let decision = self.limiter.decide(request);
+            let decision = self.limiter.decide_or_release(request);
             self.limiter.tracer().begin("RESP").run(decision)
         };
         let mut dispatcher = Dispatcher::new(&self.limiter, access, &self.latency, decide);

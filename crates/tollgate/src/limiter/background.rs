@@ -1,13 +1,16 @@
-//! Store calls that run after a response, so no client waits for them.
+//! Work that continues although nobody waits for it: store calls after a response, and tasks whose
+//! client disconnected.
 
 use std::future::Future;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
-/// Runs refunds, charges on completion, settlements and releases of permits after responses. Counts
-/// the running tasks, so a process can wait for their end before the process ends.
+/// Runs refunds, charges on completion, settlements and releases of permits after responses, and
+/// tasks that must not end with the request of a client. Counts the running tasks, so a process can
+/// wait for their end before the process ends.
 #[derive(Debug, Default)]
 pub(super) struct Background(Arc<watch::Sender<usize>>);
 
@@ -20,18 +23,31 @@ impl Background {
         if let (Poll::Pending, Ok(runtime)) =
             (work.as_mut().poll(&mut context), tokio::runtime::Handle::try_current())
         {
-            let running = Running::begin(&self.0);
-            runtime.spawn(async move {
-                let _running = running;
-                work.await;
-            });
+            runtime.spawn(self.counted(work));
         }
+    }
+
+    /// Spawns a task that executes `work`.
+    pub(super) fn spawn<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        tokio::spawn(self.counted(work))
     }
 
     /// Waits until none of the tasks of this value is running.
     pub(super) async fn finished(&self) {
         // `self` owns the sender, so the channel is open and waiting returns no error.
         let _ = self.0.subscribe().wait_for(|running| *running == 0).await;
+    }
+
+    /// Returns `work`, counted from now until its end as a running task.
+    fn counted<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+        let running = Running::begin(&self.0);
+        async move {
+            let _running = running;
+            work.await
+        }
     }
 }
 

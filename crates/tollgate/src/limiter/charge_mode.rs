@@ -1,11 +1,12 @@
 //! How a decision applies its charges: by charging, peeking at, or reserving units of each limit.
 
 use tollgate_core::charge::{ChargeId, Operation};
-use tollgate_core::policy::{ChargeOn, PlannedCharge};
+use tollgate_core::policy::{ChargeOn, PlannedCharge, RuleMode};
 use tollgate_core::time::MAX_WINDOW;
-use tollgate_core::{Algorithm, Millis, Timestamp};
+use tollgate_core::{Millis, Timestamp};
 
 use crate::decision::is_planned_later;
+use crate::receipt::{has_permits, reservation_id};
 
 /// The limits on which a decision reserves units until the real cost of the request is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -87,11 +88,20 @@ impl ChargeMode {
         }
     }
 
-    /// Returns the operation to send to the store for `planned`, under the charge id `id`.
-    pub(super) fn operation(self, planned: &PlannedCharge, id: ChargeId) -> Operation {
+    /// Returns the operation to send to the store for `planned`, under the charge id `id`. `mode`
+    /// states whether the charge can reject the request.
+    pub(super) fn operation(
+        self,
+        planned: &PlannedCharge,
+        id: ChargeId,
+        mode: RuleMode,
+    ) -> Operation {
         let cost = planned.cost;
         match self.action(planned) {
-            Action::Reserve(until) => Operation::Reserve { cost, id, until },
+            Action::Reserve(until) => {
+                let id = reservation_id(id, &planned.limit, mode == RuleMode::Enforce);
+                Operation::Reserve { cost, id, until }
+            }
             Action::Peek => Operation::Peek { cost },
             Action::Charge => Operation::Charge { cost, id },
         }
@@ -106,10 +116,8 @@ impl ChargeMode {
                 if is_planned_later(charge, planned) { Action::Peek } else { Action::Charge }
             }
             Self::RefusedMetered if !planned.estimates.is_empty() => Action::Peek,
-            Self::Refused | Self::RefusedMetered => match planned.limit.algorithm() {
-                Algorithm::Concurrency(_) => Action::Peek,
-                _ => Action::Charge,
-            },
+            Self::Refused | Self::RefusedMetered if has_permits(&planned.limit) => Action::Peek,
+            Self::Refused | Self::RefusedMetered => Action::Charge,
             Self::Peek => Action::Peek,
         }
     }

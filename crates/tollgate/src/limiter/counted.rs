@@ -9,68 +9,42 @@ use tollgate_core::{LimitStatus, Store, Timestamp};
 use super::Limiter;
 use super::candidate::Candidate;
 use super::charge_mode::ChargeMode;
-use super::evaluate::{ChargeRecord, EvaluationOutcome, FailureTerms};
+use super::charge_record::ChargeRecord;
+use super::evaluate::{EvaluationOutcome, FailureTerms};
+use super::held_receipt::HeldReceipt;
 use crate::decision::{CandidateOutcome, ChargePositions, Decision, Evaluated, PlanPosition};
 use crate::overrides::Effect;
 use crate::receipt::Receipt;
-
-/// The receipt of the charges of a decision that is not complete. If this value is dropped with a
-/// receipt, `abandon` receives the receipt.
-struct HeldReceipt<A: FnOnce(Receipt)> {
-    receipt: Option<Receipt>,
-    abandon: Option<A>,
-}
-
-impl<A: FnOnce(Receipt)> HeldReceipt<A> {
-    /// Joins the receipt, and the receipt `reserved`, with the receipts of further charges of the
-    /// same request, whose limits cannot refuse the request.
-    fn add(&mut self, reserved: &mut Option<Receipt>, further: ChargeRecord) {
-        let counted = further.receipt.map(Receipt::not_enforced);
-        self.receipt = Receipt::joined(self.receipt.take(), counted);
-        let counted = further.reserved.map(Receipt::not_enforced);
-        *reserved = Receipt::joined(reserved.take(), counted);
-    }
-}
-
-impl<A: FnOnce(Receipt)> Drop for HeldReceipt<A> {
-    fn drop(&mut self) {
-        if let (Some(receipt), Some(abandon)) = (self.receipt.take(), self.abandon.take()) {
-            abandon(receipt);
-        }
-    }
-}
 
 impl<S: Store> Limiter<S> {
     /// Makes the charges that cannot reject the request of `decision`, and adds their statuses and
     /// receipts to the decision. One store call makes the charges `counted`, and another store call
     /// makes the charges of the candidates of all limits. A refused request takes no permits and
     /// reserves no units. If the returned future is dropped before its end, `abandon` receives the
-    /// receipt of the charges that were made.
+    /// receipts of the charges that were made.
     pub(super) async fn evaluate_counted(
         &self,
         id: ChargeId,
         mut decision: Decision,
-        abandon: impl FnOnce(Receipt) + Send,
+        abandon: impl Fn(Receipt) + Copy + Send,
         counted: Option<Vec<PlannedCharge>>,
         mut candidates: Vec<Candidate>,
         mode: ChargeMode,
     ) -> Decision {
         let mode = if decision.is_admitted() { mode.on_arrival() } else { mode.refused() };
-        let receipt = decision.receipt.take();
-        let mut held = HeldReceipt { receipt, abandon: Some(abandon) };
+        let mut held = HeldReceipt::new(decision.receipt.take(), abandon);
+        let terms = FailureTerms::counted(abandon);
         // If the request waited in a queue, this time is later than the arrival of the request.
         let now = decision.evaluation.now;
         if let Some(counted) = counted {
             let (charges, mut applied) =
                 self.apply_overrides(now, counted, Evaluated::Counted, &mut decision.positions);
-            let outcome = self
-                .evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED)
-                .await;
+            let outcome = self.evaluate(now, id, RuleMode::Shadow, charges, mode, terms).await;
             let EvaluationOutcome { evaluation, source, record, candidates: more, .. } = outcome;
             let is_answered =
                 !matches!(source, DecisionSource::Failure(_)) || !evaluation.statuses.is_empty();
             decision.shadow = Some(evaluation);
-            held.add(&mut decision.reserved, record);
+            add(record, &mut held.receipt, &mut decision.reserved);
             candidates.extend(more);
             if is_answered {
                 applied.retain(|applied| applied.definition.effect == Effect::Counted);
@@ -78,8 +52,9 @@ impl<S: Store> Limiter<S> {
             }
         }
         if !candidates.is_empty() {
-            let record = self.evaluate_candidates(now, id, &mut decision, candidates, mode).await;
-            held.add(&mut decision.reserved, record);
+            let record =
+                self.evaluate_candidates((now, id, mode), &mut decision, candidates, terms).await;
+            add(record, &mut held.receipt, &mut decision.reserved);
         }
         decision.receipt = held.receipt.take();
         decision
@@ -88,13 +63,12 @@ impl<S: Store> Limiter<S> {
     /// Charges the candidates in one store call, all or none, as if each candidate replaced its
     /// limit. Charges no candidate if a limit without a candidate refused the request. Returns the
     /// record of the charges.
-    async fn evaluate_candidates(
+    async fn evaluate_candidates<A: Fn(Receipt) + Copy + Send>(
         &self,
-        now: Timestamp,
-        id: ChargeId,
+        (now, id, mode): (Timestamp, ChargeId, ChargeMode),
         decision: &mut Decision,
         candidates: Vec<Candidate>,
-        mode: ChargeMode,
+        terms: FailureTerms<A>,
     ) -> ChargeRecord {
         let has_none = |status: &LimitStatus| status.limit.candidate().is_none();
         if decision.evaluation.refusals().any(has_none) {
@@ -106,8 +80,7 @@ impl<S: Store> Limiter<S> {
         // candidate.
         let mut positions = ChargePositions::default();
         let (charges, _) = self.apply_overrides(now, planned, Evaluated::Enforced, &mut positions);
-        let outcome =
-            self.evaluate(now, id, RuleMode::Shadow, charges, mode, FailureTerms::COUNTED).await;
+        let outcome = self.evaluate(now, id, RuleMode::Shadow, charges, mode, terms).await;
         // A fallback has no counters of candidates, so there is nothing to compare.
         if let DecisionSource::Fallback(_) | DecisionSource::Failure(_) = outcome.source {
             return outcome.record;
@@ -125,4 +98,11 @@ impl<S: Store> Limiter<S> {
         decision.candidates = outcomes;
         outcome.record
     }
+}
+
+/// Joins `receipt`, and the receipt `reserved`, with the receipts of `further` charges of the same
+/// request.
+fn add(further: ChargeRecord, receipt: &mut Option<Receipt>, reserved: &mut Option<Receipt>) {
+    *receipt = Receipt::joined(receipt.take(), further.receipt);
+    *reserved = Receipt::joined(reserved.take(), further.reserved);
 }

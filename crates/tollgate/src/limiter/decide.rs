@@ -161,6 +161,9 @@ impl<S: Store> Limiter<S> {
     /// Never fails. If the store does not answer, [`DecisionRequest::on_failure`] decides, and
     /// [`Decision::source`] names the component that decided. The returned future borrows nothing
     /// of `request`.
+    ///
+    /// If the returned future is dropped before its end, permits of concurrency limits may stay
+    /// held until they expire. [`decide_or_release`](Self::decide_or_release) releases them.
     pub fn decide<'s>(
         &'s self,
         request: DecisionRequest<'_>,
@@ -169,15 +172,15 @@ impl<S: Store> Limiter<S> {
     }
 
     /// Decides like [`decide`](Self::decide). If the returned future is dropped between the
-    /// enforced charges and the end of the decision, calls `abandon` with the receipt of the
-    /// charges that were made. Otherwise nothing would release the permits of this receipt.
-    pub(super) fn decide_or_abandon<'s, A>(
+    /// enforced charges and the end of the decision, calls `abandon` with each receipt of the
+    /// charges that were made. Otherwise nothing would release the permits of these receipts.
+    fn decide_or_abandon<'s, A>(
         &'s self,
         request: DecisionRequest<'_>,
         abandon: A,
     ) -> impl Future<Output = Decision> + Send + use<'s, S, A>
     where
-        A: FnOnce(Receipt) + Send,
+        A: Fn(Receipt) + Copy + Send,
     {
         let DecisionRequest { now, policy, plan, charge, on_failure, reservation, queue } = request;
         let charge = if let Reservation::All(_) = reservation { ChargeOn::Arrival } else { charge };
@@ -198,11 +201,11 @@ impl<S: Store> Limiter<S> {
         };
         async move {
             if let Some(planned) = unpaid {
-                Box::pin(self.charge_unpaid(now, planned)).await;
+                Box::pin(self.charge_unpaid(now, &planned)).await;
             }
             // All charges of the request share this id, so they are refunded and renewed together.
             let id = new_charge_id();
-            let terms = FailureTerms { on_failure, queue };
+            let terms = FailureTerms { on_failure, queue, abandon };
             let mut outcome = self.evaluate(now, id, RuleMode::Enforce, charges, mode, terms).await;
             let candidates = std::mem::take(&mut outcome.candidates);
             let mut decision = outcome.into_decision(policy, rules, on_failure, charge);
@@ -321,5 +324,17 @@ impl<S: Store> Limiter<S> {
             None => limit.enforces(subject, &self.key),
             Some(definition) => definition.effect != Effect::Counted,
         }
+    }
+}
+
+impl<S: Store + 'static> Limiter<S> {
+    /// Decides like [`decide`](Self::decide), for a client that may disconnect. If the returned
+    /// future is dropped before its end, the permits of the charges that were made are released in
+    /// the background. Other charges remain.
+    pub fn decide_or_release<'s>(
+        self: &'s Arc<Self>,
+        request: DecisionRequest<'_>,
+    ) -> impl Future<Output = Decision> + Send + use<'s, S> {
+        self.decide_or_abandon(request, move |receipt| self.release_in_background(receipt))
     }
 }

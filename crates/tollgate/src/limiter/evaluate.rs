@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use tollgate_core::charge::{Charge, ChargeId, ChargePosition, Operation};
+use tollgate_core::charge::{Charge, ChargeId, Operation};
 use tollgate_core::policy::{ChargeOn, OnFailure, PlannedCharge, Queue, RuleMode};
 use tollgate_core::reading::DecisionSource;
 use tollgate_core::{
@@ -13,11 +13,13 @@ use tollgate_core::{
 
 use super::Limiter;
 use super::candidate::Candidate;
-use super::charge_mode::{Action, ChargeMode};
+use super::charge_mode::ChargeMode;
+use super::charge_record::ChargeRecord;
+use super::held_receipt::HeldReceipt;
 use super::queue::{Answered, Call};
-use crate::decision::{AppliedOverride, ChargePositions, Decision, Evaluated, Pending};
+use crate::decision::{AppliedOverride, ChargePositions, Decision, Evaluated};
 use crate::overrides::{MAX_OVERRIDE_DURATION, NEVER, Overrides, ResolvedOverride};
-use crate::receipt::{Purpose, Receipt};
+use crate::receipt::Receipt;
 use crate::revision::Revision;
 
 /// The charges of a plan after the current overrides were applied.
@@ -145,17 +147,23 @@ fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
 }
 
 /// The settings for an evaluation that does not succeed at once: what decides if the store does not
-/// answer, and how long the request waits if only a free slot of a concurrency limit is missing.
+/// answer, how long the request waits if only a free slot of a concurrency limit is missing, and
+/// what releases the permits if the client disconnects.
 #[derive(Clone, Copy)]
-pub(super) struct FailureTerms {
+pub(super) struct FailureTerms<A> {
     pub(super) on_failure: OnFailure,
     pub(super) queue: Option<Queue>,
+    /// Receives the receipt of charges whose refund may not have arrived at the store, because the
+    /// caller dropped the future.
+    pub(super) abandon: A,
 }
 
-impl FailureTerms {
-    /// The terms of charges that cannot reject a request. The request does not wait for a slot.
-    /// Charges that a fallback made are kept.
-    pub(super) const COUNTED: Self = Self { on_failure: OnFailure::Local, queue: None };
+impl<A> FailureTerms<A> {
+    /// Returns the terms of charges that cannot reject a request. The request does not wait for a
+    /// slot. Charges that a fallback made are kept.
+    pub(super) const fn counted(abandon: A) -> Self {
+        Self { on_failure: OnFailure::Local, queue: None, abandon }
+    }
 }
 
 /// The result of evaluating one list of charges.
@@ -176,14 +184,14 @@ impl<S: Store> Limiter<S> {
     ///
     /// Every decision moves this future in memory. To keep the future small, it stores no value
     /// twice, and rare work is boxed.
-    pub(super) async fn evaluate(
+    pub(super) async fn evaluate<A: Fn(Receipt) + Copy + Send>(
         &self,
         now: Timestamp,
         id: ChargeId,
         mode: RuleMode,
         charges: Resolved,
         charge_mode: ChargeMode,
-        terms: FailureTerms,
+        terms: FailureTerms<A>,
     ) -> EvaluationOutcome {
         let planned = match charges {
             Resolved::Charges(planned) => planned,
@@ -193,7 +201,7 @@ impl<S: Store> Limiter<S> {
                 return outcome;
             }
         };
-        let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id);
+        let operation = |planned: &PlannedCharge| charge_mode.operation(planned, id, mode);
         let (now, charge_mode, readings) = match terms.queue {
             None => (now, charge_mode, self.apply(now, &planned, operation).await),
             Some(queue) => {
@@ -207,7 +215,7 @@ impl<S: Store> Limiter<S> {
         if outcome.is_final(terms.on_failure) {
             return outcome;
         }
-        Box::pin(self.undo(now, outcome, terms.on_failure)).await
+        Box::pin(self.undo(now, outcome, terms)).await
     }
 
     /// Returns the outcome of charges for which the store returned `readings`, and notifies the
@@ -239,6 +247,9 @@ impl<S: Store> Limiter<S> {
             false => Vec::new(),
         };
         let mut record = ChargeRecord::of(id, charge_mode, planned, &readings);
+        if mode == RuleMode::Shadow {
+            record = record.not_enforced();
+        }
         if let Some(receipt) = &mut record.receipt {
             receipt.set_charged_at(now);
         }
@@ -288,29 +299,42 @@ impl<S: Store> Limiter<S> {
     /// Refunds the charges of an outcome that is not [final](EvaluationOutcome::is_final). Returns
     /// the outcome that remains: a refusal, or a failure if the answer came from a fallback that
     /// the rules do not allow.
-    async fn undo(
+    async fn undo<A: Fn(Receipt) + Copy>(
         &self,
         now: Timestamp,
         mut outcome: EvaluationOutcome,
-        on_failure: OnFailure,
+        terms: FailureTerms<A>,
     ) -> EvaluationOutcome {
         if !outcome.evaluation.is_admitted() {
             let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
             // A limit that counts refusals keeps the units of the refused request.
             let undone = receipt.map(Receipt::without_counted_refusals);
-            for receipt in undone.into_iter().chain(reserved) {
-                let _ = self.refund_at(now, receipt).await;
-            }
+            self.refund_both(now, [undone, reserved], terms.abandon).await;
         }
         match outcome.source {
-            DecisionSource::Fallback(error) if on_failure != OnFailure::Local => {
+            DecisionSource::Fallback(error) if terms.on_failure != OnFailure::Local => {
                 let ChargeRecord { receipt, reserved, .. } = outcome.record;
-                for receipt in [receipt, reserved].into_iter().flatten() {
-                    let _ = self.refund_at(now, receipt).await;
-                }
+                self.refund_both(now, [receipt, reserved], terms.abandon).await;
                 EvaluationOutcome::failure(now, error)
             }
             _ => outcome,
+        }
+    }
+
+    /// Refunds `receipts`, one after the other. If the returned future is dropped, `abandon`
+    /// receives the receipts whose refund was not answered.
+    async fn refund_both<A: Fn(Receipt) + Copy>(
+        &self,
+        now: Timestamp,
+        receipts: [Option<Receipt>; 2],
+        abandon: A,
+    ) {
+        let mut held = receipts.map(|receipt| HeldReceipt::new(receipt, abandon));
+        for HeldReceipt { receipt, .. } in &mut held {
+            if let Some(receipt) = receipt {
+                let _ = self.refund_shared(now, receipt).await;
+            }
+            *receipt = None;
         }
     }
 
@@ -405,83 +429,4 @@ impl EvaluationOutcome {
         let (evaluation, source) = (Evaluation { now, statuses }, DecisionSource::DenyCache);
         Self::without_charges(evaluation, source)
     }
-}
-
-/// The charges and the reservations that a store call made for a request, and the charges that are
-/// to be made later.
-#[derive(Default)]
-pub(super) struct ChargeRecord {
-    /// The receipt of the charges. In [`ChargeMode::Reserve`], the receipt of the reservation.
-    pub(super) receipt: Option<Receipt>,
-    /// The receipt of the units that are reserved until the response reports its cost.
-    pub(super) reserved: Option<Receipt>,
-    /// The charges whose limits were only peeked at, to be made later.
-    pub(super) pending: Option<Pending>,
-}
-
-impl ChargeRecord {
-    /// Returns the record of the charges `planned`, for which the store returned `readings`. The
-    /// record is empty if the store refused the charges.
-    pub(super) fn of(
-        id: ChargeId,
-        mode: ChargeMode,
-        planned: Vec<PlannedCharge>,
-        readings: &Readings,
-    ) -> Self {
-        // The store makes all charges or none, independently of the results of the peeks.
-        let mut read = planned.iter().zip(readings.iter());
-        if !read.all(|(one, reading)| {
-            mode.action(one) == Action::Peek || reading.admission == Admission::Now
-        }) {
-            return Self::default();
-        }
-        let is_charged = |planned: &PlannedCharge| mode.action(planned) == Action::Charge;
-        let positions = readings.iter().map(|reading| reading.position);
-        if planned.iter().all(is_charged) {
-            // In the most frequent case every limit was charged, so there is nothing to separate.
-            let receipt = receipt(id, Purpose::Charge, planned.into_iter().zip(positions));
-            return Self { receipt, ..Self::default() };
-        }
-        let (mut charged, mut reserved, mut peeked) = (Vec::new(), Vec::new(), Vec::new());
-        let mut held_until = None;
-        for (planned, position) in planned.into_iter().zip(positions) {
-            match mode.action(&planned) {
-                Action::Peek => peeked.push(planned),
-                Action::Charge => charged.push((planned, position)),
-                Action::Reserve(until) => {
-                    held_until = Some(until);
-                    reserved.push((planned, position));
-                }
-            }
-        }
-        let reserved = held_until
-            .and_then(|until| receipt(id, Purpose::Reservation(until), reserved.into_iter()));
-        let receipt = receipt(id, Purpose::Charge, charged.into_iter());
-        let pending = Pending::new(peeked);
-        match mode {
-            // The caller asked for the reservation, and will settle the reservation.
-            ChargeMode::Reserve(_) => Self { receipt: reserved, reserved: None, pending },
-            ChargeMode::Charge(_)
-            | ChargeMode::Metered(..)
-            | ChargeMode::Refused
-            | ChargeMode::RefusedMetered
-            | ChargeMode::Peek => Self { receipt, reserved, pending },
-        }
-    }
-
-    /// Returns whether the record has no charges, no reservations and no charges to make later.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.receipt.is_none() && self.reserved.is_none() && self.pending.is_none()
-    }
-}
-
-/// Returns the receipt of `charged` for the given `purpose`, or `None` if `charged` has no charge
-/// with a cost.
-fn receipt(
-    id: ChargeId,
-    purpose: Purpose,
-    charged: impl Iterator<Item = (PlannedCharge, ChargePosition)>,
-) -> Option<Receipt> {
-    let receipt = Receipt::new(id, purpose, charged);
-    (!receipt.is_empty()).then_some(receipt)
 }

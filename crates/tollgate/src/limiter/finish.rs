@@ -139,6 +139,22 @@ impl<S: Store + 'static> Limiter<S> {
         }
     }
 
+    /// Releases the permits of `receipt` in the background. Units of other limits remain charged.
+    pub fn release_in_background(self: &Arc<Self>, receipt: Receipt) {
+        let (_, permits) = receipt.split_permits();
+        self.refund_in_background(permits);
+    }
+
+    /// Releases the permits of `decision` in the background, for a caller that does not report the
+    /// end of the request. The receipt of the decision keeps the other charges.
+    pub fn release_permits_of(self: &Arc<Self>, decision: &mut Decision) {
+        if let Some(receipt) = decision.receipt.take() {
+            let (counted, permits) = receipt.split_permits();
+            decision.receipt = Some(counted);
+            self.refund_in_background(permits);
+        }
+    }
+
     fn refund_receipt_in_background(self: &Arc<Self>, now: Timestamp, receipt: Receipt) {
         let limiter = Arc::clone(self);
         self.in_background(async move {

@@ -7,9 +7,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tollgate_core::{Admission, Algorithm, Evaluation, Limit, Millis, Timestamp};
+use tollgate_core::{Admission, Evaluation, Limit, Millis, Timestamp};
 
-use crate::receipt::Receipt;
+use crate::receipt::{Receipt, has_permits};
 
 /// The most concurrency limits with recorded hold times. If two limits share an entry of the table,
 /// the limit that was recorded last replaces the other.
@@ -87,8 +87,7 @@ impl HoldTimes {
         now: Timestamp,
     ) -> Option<Timestamp> {
         let Admission::At(permits_end) = admission else { return None };
-        let is_concurrency = matches!(limit.algorithm(), Algorithm::Concurrency(_));
-        is_concurrency.then(|| now.after(self.wait(limit)).min(permits_end))
+        has_permits(limit).then(|| now.after(self.wait(limit)).min(permits_end))
     }
 
     fn wait(&self, limit: &Limit) -> Millis {

@@ -25,12 +25,12 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, timeout_at};
 use tollgate_core::policy::{PlannedCharge, Queue};
 use tollgate_core::{
-    Admission, Algorithm, Charge, Limit, Operation, Readings, Refusals, Store, StoreError, Subject,
-    Timestamp,
+    Admission, Charge, Operation, Readings, Refusals, Store, StoreError, Timestamp,
 };
 
 use super::Limiter;
-use crate::receipt::Receipt;
+use super::counter_key::{CounterKey, counter_key};
+use crate::receipt::{Receipt, has_permits};
 
 /// The interval at which the first request of a queue queries the store for slots that other nodes
 /// freed.
@@ -128,11 +128,9 @@ impl<S: Store> Limiter<S> {
         planned: &[PlannedCharge],
         operation: impl Fn(&PlannedCharge) -> Operation + Copy,
     ) -> Answered {
-        let Ok(_turn) = timeout_at(until, ticket.queue.turn.lock()).await else {
-            return self.charge(self.now(), planned, operation).await;
-        };
-        // The last query is a charge, so the limits count the request even if they refuse it.
-        while Instant::now() < until {
+        let turn = timeout_at(until, ticket.queue.turn.lock()).await;
+        while turn.is_ok() && Instant::now() < until {
+            self.charge_unpaid_since(planned).await;
             let answered = self.attempt(self.now(), planned, operation).await;
             if missing_slot(planned, &answered).is_none() {
                 return answered;
@@ -140,7 +138,17 @@ impl<S: Store> Limiter<S> {
             let next = until.min(Instant::now() + QUEUE_POLL);
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
+        // The last query is a charge, so the limits count the request even if they refuse it.
+        self.charge_unpaid_since(planned).await;
         self.charge(self.now(), planned, operation).await
+    }
+
+    /// Charges the unpaid costs that have arisen since the request joined the queue, for example of
+    /// the request that freed the slot.
+    async fn charge_unpaid_since(&self, planned: &[PlannedCharge]) {
+        if !self.unpaid.is_empty() {
+            Box::pin(self.charge_unpaid(self.now(), planned)).await;
+        }
     }
 
     /// Charges `planned`. If a limit counts refusals, peeks first, and does not charge if the peek
@@ -295,7 +303,7 @@ fn missing_slot<'p>(
 }
 
 fn is_slot(planned: &PlannedCharge) -> bool {
-    matches!(planned.limit.algorithm(), Algorithm::Concurrency(_))
+    has_permits(&planned.limit)
 }
 
 /// The queues of one node.
@@ -303,12 +311,9 @@ fn is_slot(planned: &PlannedCharge) -> bool {
 pub(super) struct Queues {
     /// The number of requests in all queues, which can be read without a lock.
     queued: AtomicUsize,
-    by_key: Mutex<HashMap<QueueKey, (Arc<SlotQueue>, usize)>>,
+    /// The queue for the slots of each counter, and the length of the queue.
+    by_key: Mutex<HashMap<CounterKey, (Arc<SlotQueue>, usize)>>,
 }
-
-/// The key of a queue: the name of a concurrency limit, and a subject of this limit. The requests
-/// of the queue wait for a slot of this subject.
-type QueueKey = (Box<str>, Subject);
 
 #[derive(Debug, Default)]
 struct SlotQueue {
@@ -322,7 +327,7 @@ struct SlotQueue {
 /// A request in a queue. The request leaves the queue when this value is dropped.
 struct Ticket<'l> {
     queues: &'l Queues,
-    key: QueueKey,
+    key: CounterKey,
     queue: Arc<SlotQueue>,
 }
 
@@ -336,7 +341,7 @@ impl Queues {
         }
         let queues = self.by_key.lock();
         for (limit, subject) in receipt.permits() {
-            if let Some((queue, _)) = queues.get(&key_of(limit, subject)) {
+            if let Some((queue, _)) = queues.get(&counter_key(limit, subject)) {
                 queue.freed.notify_one();
             }
         }
@@ -350,7 +355,7 @@ impl Queues {
         }
         let queues = self.by_key.lock();
         let is_waited_for = |planned: &&PlannedCharge| {
-            is_slot(planned) && queues.contains_key(&key_of(&planned.limit, &planned.subject))
+            is_slot(planned) && queues.contains_key(&counter_key(&planned.limit, &planned.subject))
         };
         planned.iter().find(is_waited_for)
     }
@@ -358,7 +363,7 @@ impl Queues {
     /// Joins the queue for a slot of `planned`. Returns `None` if this queue is full, or if all
     /// queues of the node together are full. `queue` has the settings of the rule.
     fn join(&self, planned: &PlannedCharge, queue: Queue) -> Option<Ticket<'_>> {
-        let key = key_of(&planned.limit, &planned.subject);
+        let key = counter_key(&planned.limit, &planned.subject);
         let mut queues = self.by_key.lock();
         if self.queued.load(Ordering::SeqCst) >= MAX_QUEUED {
             return None;
@@ -384,8 +389,4 @@ impl Drop for Ticket<'_> {
             }
         }
     }
-}
-
-fn key_of(limit: &Limit, subject: &Subject) -> QueueKey {
-    (limit.name().into(), subject.clone())
 }

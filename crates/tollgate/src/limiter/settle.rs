@@ -16,7 +16,8 @@ impl<S: Store> Limiter<S> {
     /// charged. Settling the same receipt again has no further effect.
     ///
     /// A cost that does not fit into the limit is carried over: this limiter charges the rest
-    /// before its next decisions on the same subject. A limit that could not refuse the request
+    /// before its next decisions on the same subject, and forgets the rest after as many windows as
+    /// it takes to pay it. A limit that could not refuse the request
     /// carries over no cost: a candidate, or a limit of a rule in shadow mode. A node carries over
     /// costs for at most [`MAX_UNPAID`](super::MAX_UNPAID) pairs of a limit and a subject.
     ///

@@ -15,8 +15,8 @@ use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp}
 
 use super::Limiter;
 use super::charge_mode::{ChargeMode, Reservation};
+use super::charge_record::ChargeRecord;
 use super::decide::DecisionRequest;
-use super::evaluate::ChargeRecord;
 use crate::clock::Stopwatch;
 use crate::decision::Decision;
 use crate::overrides::SheddingTarget;
@@ -108,12 +108,7 @@ impl<S: Store + 'static> Limiter<S> {
                     }
                     None => {
                         let admit = self.enter(now, &policy, priority);
-                        // The client may disconnect during the second store call of the decision.
-                        let abandon = move |receipt: Receipt| {
-                            let (_, permits) = receipt.split_permits();
-                            self.refund_in_background(permits);
-                        };
-                        let decide = self.decide_or_abandon(request, abandon);
+                        let decide = self.decide_or_release(request);
                         Starting::Decision(admit, Box::pin(decide), hold)
                     }
                 }

@@ -154,3 +154,19 @@ async fn a_limit_of_an_enforced_rule_and_a_shadow_rule_carries_over_costs() {
         assert!(!later.is_admitted(), "{settle:?}");
     }
 }
+
+/// The bug: the reservations of an enforced rule and of a shadow rule on one limit had one id, so
+/// the settlement ended only one of them. The units of the other were reserved until it expired.
+#[tokio::test]
+async fn a_settlement_ended_only_one_of_two_reservations_on_one_limit() {
+    for settle in SETTLE {
+        let modes = [RuleMode::Enforce, RuleMode::Shadow];
+        let limiter = limiter(policy(tokens(1_000_000), &modes));
+        spend(&limiter, settle).await;
+        let policy = limiter.policy();
+        let planned = policy.plan(&FACTS, limiter.key()).enforced;
+        let (evaluation, _) = limiter.peek_planned(START, &planned).await.unwrap();
+        let status = &evaluation.statuses[0];
+        assert_eq!((status.used, status.reserved), (1_000, 0), "{settle:?}");
+    }
+}

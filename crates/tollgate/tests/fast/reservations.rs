@@ -9,7 +9,7 @@ use tokio::time::{Instant, timeout};
 use tollgate::limiter::Decision;
 use tollgate::limiter::{HoldOutcome, MAX_UNPAID_WAIT, Outcome, RedeemError, Reservation};
 use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
-use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, Plan, RequestMatch, Rule};
+use tollgate::model::policy::{LimitBinding, LimitRef, MatchMode, Plan, Queue, RequestMatch, Rule};
 use tollgate::model::{
     Algorithm, Cost, Limit, Millis, Policy, RequestAttributes, ReservationTerms, Store, Subject,
     Timestamp,
@@ -256,6 +256,30 @@ async fn a_long_wait_for_one_unpaid_cost_skipped_the_unpaid_costs_of_later_limit
     let refused: Vec<_> = second.evaluation.refusals().map(|it| it.limit.name()).collect();
     assert_eq!(refused, ["tokens"], "90 of 100 are paid");
     assert!((MAX_UNPAID_WAIT..MAX_UNPAID_WAIT * 2).contains(&started.elapsed()));
+}
+
+/// The bug: a request that waited in a queue did not pay a cost that arose while it waited.
+#[tokio::test(start_paused = true)]
+async fn a_request_in_a_queue_did_not_pay_the_cost_of_the_request_before_it() {
+    let clock = Arc::new(ManualClock::new(START));
+    let limiter = Limiter::new(policy(), Memory::default()).with_clock(Arc::clone(&clock));
+    let policy = limiter.policy();
+    let request = || {
+        let mut plan = policy.plan(&FACTS, limiter.key());
+        // One request takes both slots.
+        plan.enforced[2].cost = Cost::new(2).unwrap();
+        let queue = Some(Queue { wait: Millis::from_secs(10), length: 1 });
+        let reservation = Reservation::All(MINUTE);
+        DecisionRequest { reservation, queue, ..DecisionRequest::new(START, &policy, plan) }
+    };
+    let first = limiter.decide(request()).await.receipt.unwrap();
+    let mut second = pin!(limiter.decide(request()));
+    timeout(Duration::ZERO, &mut second).await.expect_err("no slot is free");
+    limiter.settle(first, tokens(200)).await.unwrap();
+    clock.advance(MINUTE);
+    let second = second.await;
+    let refused: Vec<_> = second.evaluation.refusals().map(|it| it.limit.name()).collect();
+    assert_eq!(refused, ["tokens"], "90 of 100 are paid");
 }
 
 #[tokio::test]

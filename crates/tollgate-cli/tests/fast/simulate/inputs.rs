@@ -179,6 +179,20 @@ fn a_report_does_not_replace_an_input() {
     }
 }
 
+/// The bug: `--report` overwrote a file that a policy includes.
+#[test]
+fn a_report_replaced_a_file_that_a_policy_includes() {
+    let folder = TempDir::new().unwrap();
+    let text = "limits: { all: { quota: 5, window: 60s } }";
+    let limits = write(folder.path(), "limits.yaml", text);
+    let policy =
+        write(folder.path(), "policy.yaml", "include: limits.yaml\nrules: [{ limits: all }]\n");
+    let (code, errors) = failed(&["--policy", &policy, "--report", &limits, &shipped_log()]);
+    assert_eq!(code, 1, "{errors}");
+    assert!(errors.contains("name another file with --report"), "{errors}");
+    assert_eq!(std::fs::read_to_string(&limits).unwrap(), text);
+}
+
 #[test]
 fn responses_are_counted_by_their_statuses_in_the_log() {
     let folder = TempDir::new().unwrap();

@@ -10,7 +10,7 @@ use crate::resp::args::Args;
 use crate::resp::reply::Replies;
 use crate::resp::tg_commands;
 
-impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
+impl<S: Store + 'static, D, F: Future> Dispatcher<'_, S, D, F> {
     /// Executes `TG.RESERVE` with the arguments `limit[,limit…] cost hold_ms [dimension value]…`.
     pub(super) async fn reserve(&mut self, args: &Args<'_>) {
         let policy = self.limiter.policy();
@@ -27,7 +27,8 @@ impl<S: Store, D, F: Future> Dispatcher<'_, S, D, F> {
         let now = self.limiter.now();
         let request = DecisionRequest::of_charges(now, &policy, planned, on_failure);
         let reservation = Reservation::All(hold_for);
-        let mut decision = self.limiter.decide(DecisionRequest { reservation, ..request }).await;
+        let request = DecisionRequest { reservation, ..request };
+        let mut decision = self.limiter.decide_or_release(request).await;
         let sealed = decision.receipt.take().map(|receipt| self.limiter.seal(receipt, now));
         tg_commands::reply(&decision, sealed, &mut self.replies);
     }

@@ -116,7 +116,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_replies_of_a_transaction_are_sent_in_parts() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
         let (access, latency) = (Access::Open, Histogram::default());
         let decide = |request: DecisionRequest<'_>| limiter.decide(request);
         let mut dispatcher = Dispatcher::new(&limiter, &access, &latency, decide);
@@ -139,7 +139,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_transaction_ends_when_the_token_of_the_client_is_revoked() {
-        let limiter = Limiter::new(Policy::default(), Memory::default());
+        let limiter = Arc::new(Limiter::new(Policy::default(), Memory::default()));
         let tokens = Tokens::parse("0123456789abcdef").unwrap();
         let (access, latency) = (Access::Tokens(tokens.clone()), Histogram::default());
         let decide = |request: DecisionRequest<'_>| limiter.decide(request);

@@ -1,7 +1,13 @@
 //! Domains with `counting: each`, which count each descriptor on its own, as the reference server
 //! does.
 
-use crate::grpc::world::{World, counting, descriptor, giving_back, printed};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tollgate::model::{Algorithm, Charge, Operation, Readings, Store, StoreError, Timestamp};
+use tollgate::store::Memory;
+
+use crate::grpc::world::{Opening, World, counting, descriptor, giving_back, printed};
 
 const POLICY: &str = "
 limits:
@@ -63,4 +69,35 @@ async fn quotas_are_alternatives_here_as_well() {
     assert_eq!(printed(&answer), expected);
     let answer = world.decide(vec![descriptor("q=1"), counting("q=2", 2)]).await;
     assert!(printed(&answer).starts_with("OVER: OVER "));
+}
+
+/// A store that counts the released permits.
+struct Releases(Memory, Arc<AtomicUsize>);
+
+impl Store for Releases {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        let is_release = |charge: &&Charge<'_>| {
+            matches!(charge.limit.algorithm(), Algorithm::Concurrency(_))
+                && matches!(charge.operation, Operation::Refund { .. })
+        };
+        self.1.fetch_add(charges.iter().filter(is_release).count(), Ordering::Relaxed);
+        self.0.apply(now, charges).await
+    }
+}
+
+/// The bug: a candidate that counts requests in flight took a permit for each request, and nothing
+/// released the permit, because Envoy does not report the end of a request.
+#[tokio::test]
+async fn the_permits_of_a_candidate_were_held_until_they_expired() {
+    let policy = POLICY.replace(
+        "  five: { quota: 5, window: 1m, anchor: calendar }",
+        "  five: { quota: 5, window: 1m, candidate: { algorithm: concurrency, quota: 1 } }",
+    );
+    let released = Arc::new(AtomicUsize::new(0));
+    let store = Releases(Memory::default(), Arc::clone(&released));
+    let world = World::over(store, &policy, Opening::default()).await;
+    for expected in [1, 2] {
+        world.decide(vec![descriptor("five=1")]).await;
+        assert_eq!(released.load(Ordering::Relaxed), expected);
+    }
 }

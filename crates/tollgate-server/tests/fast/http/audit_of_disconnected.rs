@@ -102,8 +102,8 @@ impl TenantStore for GatedTenants {
     }
 }
 
-/// Returns a listener for administrators, and the gate in front of its changes.
-fn gated() -> (World, Arc<Gate>) {
+/// Returns a listener for administrators, its limiter, and the gate in front of its changes.
+fn gated() -> (World, Arc<Limiter<GatedStore>>, Arc<Gate>) {
     let gate = Arc::new(Gate { arrived: Semaphore::new(0), open: Semaphore::new(0) });
     let policy = tollgate_policy::parse("test.yaml", POLICY).unwrap().policy;
     let clock = Arc::new(ManualClock::new(START));
@@ -123,7 +123,7 @@ fn gated() -> (World, Arc<Gate>) {
         reload: Some(reload),
         ..HttpOptions::default()
     };
-    (World::around(limiter, clock, options), gate)
+    (World::around(Arc::clone(&limiter), clock, options), limiter, gate)
 }
 
 /// Returns the actions of the audit, latest first.
@@ -153,7 +153,7 @@ fn request(method: &str, path: &str, media_type: &str, body: String) -> Request<
 
 #[tokio::test]
 async fn a_change_has_an_entry_although_its_administrator_disconnects() {
-    let (world, gate) = gated();
+    let (world, _, gate) = gated();
     let over = json!({ "group": { "org": "a" }, "blocked": true, "expires_in": "1h",
         "reason": "a test" });
     let row = json!({ "quotas": { "calls": { "quota": 9 } } });
@@ -179,9 +179,20 @@ async fn a_change_has_an_entry_although_its_administrator_disconnects() {
     }
 }
 
+/// The bug: a process that stops waited only for its connections, and not for a change whose
+/// administrator had disconnected. The entry of this change was lost.
+#[tokio::test]
+async fn a_process_that_stopped_lost_the_entry_of_a_change() {
+    let (world, limiter, gate) = gated();
+    let reset = "/v1/standing?limit=calls&subject[org]=a";
+    change_and_disconnect(&world, &gate, request("DELETE", reset, "", String::new())).await;
+    limiter.finished().await;
+    assert_eq!(actions(&world).await, ["subject reset"]);
+}
+
 #[tokio::test]
 async fn an_import_has_an_entry_and_blocks_other_imports_although_its_administrator_disconnects() {
-    let (world, gate) = gated();
+    let (world, _, gate) = gated();
     let import = || request("POST", "/v1/tenants", "text/csv", "tenant,plan,quotas\n".to_owned());
     {
         let mut first = pin!(world.call(import()));

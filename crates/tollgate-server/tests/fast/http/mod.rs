@@ -11,6 +11,7 @@ mod hostile;
 mod idempotency;
 mod openapi;
 mod overrides;
+mod permits_of_disconnected;
 mod reservations;
 mod rollout;
 mod served;

@@ -94,6 +94,22 @@ impl Store for Traced {
     }
 }
 
+/// The bug: the decision on a request with an idempotency key is made in a task of its own, which
+/// did not belong to the trace of the request.
+#[tokio::test]
+async fn the_store_calls_of_a_request_with_an_idempotency_key_were_not_traced() {
+    let has_trace = Arc::new(AtomicBool::new(false));
+    let store = Traced { memory: Memory::default(), has_trace: Arc::clone(&has_trace) };
+    let (tracer, spans) = tracer(sampler(1.0, ParentSampling::Follow));
+    let world = World::traced(store, HttpOptions::default(), tracer);
+    let charge = r#"{"limits":[{"name":"core","subject":{"token":"abc"}}]}"#;
+    world.post_with("/v1/check", &[("idempotency-key", "one")], charge).await.ok();
+    assert!(has_trace.load(Ordering::Relaxed));
+    let spans = ended(world, spans).await;
+    let decision = spans.iter().find_map(|span| described(span, "tollgate.decision"));
+    assert!(decision.is_some(), "{spans:?}");
+}
+
 /// A change is made in a task of its own. A program around the listener can trace the request.
 #[tokio::test]
 async fn the_store_calls_of_a_change_belong_to_the_trace_of_its_request() {

@@ -3,10 +3,12 @@
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use http::StatusCode;
 use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate::model::policy::answers::RefundPolicy;
 use tollgate::model::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
@@ -255,4 +257,17 @@ async fn what_nobody_waits_for_is_done_before_the_end() {
     finished.await;
     assert_eq!((world.limiter.store().calls(), used_of_each(&world).await), (2, vec![1]));
     assert_eq!(completions.counts().charged, 1);
+}
+
+/// The bug: if the look refused the request, and the client disconnected before the store had
+/// answered the release of the permit, the permit was held until it expired.
+#[tokio::test]
+async fn a_client_that_disconnected_during_the_release_of_its_permit_kept_the_permit() {
+    let (world, _) = counted(vec![window("core", 1), concurrent(2)]);
+    drop(world.get("/").await);
+    assert_eq!(used_of_each(&world).await, [1, 0]);
+    let never = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Held(never)]);
+    timeout(Duration::ZERO, world.get("/")).await.map(drop).expect_err("the release is held");
+    assert_eq!(used_of_each(&world).await, [1, 0]);
 }
