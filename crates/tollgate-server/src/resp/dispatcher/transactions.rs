@@ -19,7 +19,7 @@ pub(super) struct Executing {
 
 impl<S, D, F> Dispatcher<'_, S, D, F>
 where
-    S: Store,
+    S: Store + 'static,
     D: Fn(DecisionRequest<'_>) -> F,
     F: Future<Output = Decision>,
 {
@@ -97,6 +97,8 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use tollgate::Limiter;
     use tollgate::model::Policy;
     use tollgate::observe::Histogram;
