@@ -18,7 +18,7 @@ use super::counter_key::{CounterKey, counter_key};
 use crate::receipt::{Receipt, has_permits, new_charge_id};
 
 /// The most pairs of a limit and a subject for which a node carries over unpaid costs. A further
-/// pair replaces the pair whose cost expires first.
+/// pair replaces the oldest pair.
 pub const MAX_UNPAID: usize = 4_096;
 
 /// The longest time that a decision waits while another request charges the unpaid cost of the same
@@ -33,26 +33,17 @@ const HOLD: Millis = Millis::from_secs(1);
 ///
 /// A client can reserve less than its request costs. The settlement charges as much of the rest as
 /// the limit and its overdraft allow. The remaining cost is charged before the next decisions on
-/// the same subject, in one window after another, until the whole cost is paid. The cost expires
-/// after as many windows as it takes to pay it. A subject that sent no request for this time has
-/// left as many units unused.
+/// the same subject, in one window after another, until the whole cost is paid.
 #[derive(Debug, Default)]
 pub(super) struct UnpaidCosts {
-    table: Mutex<Table>,
+    table: Mutex<HashMap<CounterKey, Unpaid>>,
     is_used: AtomicBool,
-}
-
-#[derive(Debug, Default)]
-struct Table {
-    costs: HashMap<CounterKey, Unpaid>,
-    /// No cost expires before this time.
-    next_expiry: Timestamp,
 }
 
 #[derive(Clone, Debug)]
 struct Unpaid {
     units: u64,
-    expires_at: Timestamp,
+    since: Timestamp,
     /// Set while a request charges the units.
     charging: Option<ChargeState>,
 }
@@ -90,27 +81,27 @@ impl Charging<'_> {
     }
 
     /// Removes the paid units and the mark from the table. Does nothing if the entry is gone or
-    /// another request charges the cost: a reset cancels unpaid costs, a full table replaces
-    /// entries, and entries expire.
+    /// another request charges the cost: a reset cancels unpaid costs, and a full table replaces
+    /// entries.
     fn settle(&self) {
-        self.costs.with(|Table { costs, .. }| {
-            let Some(unpaid) = costs.get_mut(&self.key) else { return };
+        self.costs.with(|table| {
+            let Some(unpaid) = table.get_mut(&self.key) else { return };
             if !self.is_mark_of(unpaid) {
                 return;
             }
             unpaid.charging = None;
             unpaid.units = unpaid.units.saturating_sub(self.paid);
             if unpaid.units == 0 {
-                costs.remove(&self.key);
+                table.remove(&self.key);
             }
         });
     }
 
     /// Returns the cost that is still to be charged. Returns a cost of 0 if a reset cancelled the
-    /// cost, a full table replaced it, or it has expired.
+    /// cost or a full table replaced it.
     fn cost(&self) -> Cost {
         let is_marked = |unpaid: &Unpaid| self.is_mark_of(unpaid);
-        match self.costs.with(|table| table.costs.get(&self.key).is_some_and(is_marked)) {
+        match self.costs.with(|table| table.get(&self.key).is_some_and(is_marked)) {
             true => Cost::up_to(self.units),
             false => Cost::PEEK,
         }
@@ -135,42 +126,29 @@ impl UnpaidCosts {
         !self.is_used.load(Ordering::Acquire)
     }
 
-    fn add(&self, now: Timestamp, limit: &Limit, subject: &Subject, units: u64) {
+    fn add(&self, limit: &Limit, subject: &Subject, units: u64, since: Timestamp) {
         self.with(|table| {
-            table.forget_expired(now);
             let key = counter_key(limit, subject);
-            if let Some(known) = table.costs.get_mut(&key) {
+            if let Some(known) = table.get_mut(&key) {
                 known.units = known.units.saturating_add(units);
-                known.expires_at = known.expires_at.max(expiry(now, limit, known.units));
                 return;
             }
-            if table.costs.len() >= MAX_UNPAID {
-                let first = table.costs.iter().min_by_key(|(_, unpaid)| unpaid.expires_at);
-                if let Some(first) = first.map(|(key, _)| key.clone()) {
-                    table.costs.remove(&first);
+            if table.len() >= MAX_UNPAID {
+                let oldest = table.iter().min_by_key(|(_, unpaid)| unpaid.since);
+                if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                    table.remove(&oldest);
                 }
             }
-            let expires_at = expiry(now, limit, units);
-            table.next_expiry = match table.costs.is_empty() {
-                true => expires_at,
-                false => table.next_expiry.min(expires_at),
-            };
-            table.costs.insert(key, Unpaid { units, expires_at, charging: None });
+            table.insert(key, Unpaid { units, since, charging: None });
         });
     }
 
     /// Marks the unpaid cost of a subject as being charged. If another request charges the cost
     /// already, returns the state of this charge. Returns `None` if the subject has no unpaid cost.
-    fn begin_charge(
-        &self,
-        now: Timestamp,
-        limit: &Limit,
-        subject: &Subject,
-    ) -> Option<UnpaidAction<'_>> {
+    fn begin_charge(&self, limit: &Limit, subject: &Subject) -> Option<UnpaidAction<'_>> {
         let key = counter_key(limit, subject);
         self.with(|table| {
-            table.forget_expired(now);
-            let unpaid = table.costs.get_mut(&key)?;
+            let unpaid = table.get_mut(&key)?;
             if let Some(charging) = &unpaid.charging {
                 return Some(UnpaidAction::Wait(charging.clone()));
             }
@@ -193,38 +171,17 @@ impl UnpaidCosts {
         }
         self.with(|table| {
             for PlannedCharge { limit, subject, .. } in planned {
-                table.costs.remove(&counter_key(limit, subject));
+                table.remove(&counter_key(limit, subject));
             }
         });
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut Table) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut HashMap<CounterKey, Unpaid>) -> T) -> T {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         let done = work(&mut table);
-        self.is_used.store(!table.costs.is_empty(), Ordering::Release);
+        self.is_used.store(!table.is_empty(), Ordering::Release);
         done
     }
-}
-
-impl Table {
-    /// Removes the costs that have expired. Otherwise the cost of a subject that sends no further
-    /// request would stay in the table, and every decision on any subject would search the table.
-    fn forget_expired(&mut self, now: Timestamp) {
-        if now < self.next_expiry {
-            return;
-        }
-        self.costs.retain(|_, unpaid| now < unpaid.expires_at);
-        let first = self.costs.values().map(|unpaid| unpaid.expires_at).min();
-        self.next_expiry = first.unwrap_or_default();
-    }
-}
-
-/// Returns the time at which an unpaid cost of `units` on `limit` expires: the windows that it takes
-/// to pay the cost, after the end of the current window at the latest.
-fn expiry(now: Timestamp, limit: &Limit, units: u64) -> Timestamp {
-    let (quota, window) = limit.quota_per_window();
-    let windows = units.div_ceil(quota.max(1)).saturating_add(1);
-    now.after(Millis::new(window.get().saturating_mul(windows)))
 }
 
 impl<S: Store> Limiter<S> {
@@ -246,7 +203,7 @@ impl<S: Store> Limiter<S> {
             let excess = cost.get().saturating_sub(held.get());
             let units = excess.saturating_sub(reading.added);
             if units > 0 && reading.admission == Admission::Now && !has_permits(charge.limit) {
-                self.unpaid.add(now, charge.limit, charge.subject, units);
+                self.unpaid.add(charge.limit, charge.subject, units, now);
             }
         }
     }
@@ -257,7 +214,7 @@ impl<S: Store> Limiter<S> {
     pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: &[PlannedCharge]) {
         let mut until = None;
         for PlannedCharge { limit, subject, .. } in planned {
-            while let Some(action) = self.unpaid.begin_charge(now, limit, subject) {
+            while let Some(action) = self.unpaid.begin_charge(limit, subject) {
                 match action {
                     UnpaidAction::Charge(charging) => {
                         let paid = self.pay(now, limit, subject, &charging).await;
@@ -348,21 +305,16 @@ mod tests {
         Limit::new("tokens", Algorithm::FixedWindow(window)).unwrap()
     }
 
-    fn at(millis: u64) -> Timestamp {
-        Timestamp::from_millis(millis)
-    }
-
-    fn subject(number: u64, key: &HashKey) -> Subject {
-        let number = number.to_string();
-        Subject::new([("key", tollgate_core::Value::Clear(number.as_bytes()))], key)
-    }
-
     #[test]
-    fn the_unpaid_cost_that_expires_first_makes_room_for_a_new_one() {
+    fn the_oldest_unpaid_cost_makes_room_for_a_new_one() {
         let (limit, key) = (limit(), HashKey::random());
+        let subject = |number: u64| {
+            let number = number.to_string();
+            Subject::new([("key", tollgate_core::Value::Clear(number.as_bytes()))], &key)
+        };
         let unpaid = UnpaidCosts::default();
         assert!(unpaid.is_empty());
-        let pay = |number: u64| match unpaid.begin_charge(at(0), &limit, &subject(number, &key)) {
+        let pay = |number: u64| match unpaid.begin_charge(&limit, &subject(number)) {
             Some(UnpaidAction::Charge(charging)) => {
                 let units = charging.units;
                 charging.end(units);
@@ -370,38 +322,19 @@ mod tests {
             }
             Some(UnpaidAction::Wait(_)) | None => None,
         };
-        // The limit has one unit per window, so a larger cost expires later.
         for number in 0..=MAX_UNPAID as u64 {
-            unpaid.add(at(0), &limit, &subject(number, &key), number + 1);
+            unpaid.add(&limit, &subject(number), number + 1, Timestamp::from_millis(number));
         }
-        assert_eq!(unpaid.with(|table| table.costs.len()), MAX_UNPAID);
+        assert_eq!(unpaid.with(|table| table.len()), MAX_UNPAID);
         assert_eq!(pay(0), None, "replaced");
+        // A further cost of a known pair keeps the time of the first cost.
         let last = MAX_UNPAID as u64;
-        unpaid.add(at(0), &limit, &subject(last, &key), 1);
-        assert_eq!(pay(last), Some(4_098));
+        unpaid.add(&limit, &subject(last), 1, Timestamp::from_millis(9_999));
+        let since = unpaid.with(|table| table[&counter_key(&limit, &subject(last))].since);
+        assert_eq!((pay(last), since.as_millis()), (Some(4_098), 4_096));
         for number in 1..last {
             assert_eq!(pay(number), Some(number + 1));
         }
-        assert!(unpaid.is_empty());
-    }
-
-    /// The bug: the unpaid cost of a subject that sent no further request stayed in the table, so
-    /// no decision on any subject took the fast path any more.
-    #[test]
-    fn the_unpaid_cost_of_a_subject_that_never_returned_was_kept() {
-        let (limit, key) = (limit(), HashKey::random());
-        let unpaid = UnpaidCosts::default();
-        let [first, second, third] = [1, 2, 3].map(|number| subject(number, &key));
-        let is_unpaid =
-            |now, subject: &Subject| unpaid.begin_charge(at(now), &limit, subject).is_some();
-        // A cost of 3 units takes 3 windows of a second, after the current window.
-        unpaid.add(at(0), &limit, &first, 2);
-        unpaid.add(at(0), &limit, &second, 1);
-        unpaid.add(at(500), &limit, &first, 1);
-        for (now, left) in [(1_999, [true, true]), (2_000, [true, false]), (4_499, [true, false])] {
-            assert_eq!([is_unpaid(now, &first), is_unpaid(now, &second)], left, "{now}");
-        }
-        assert!(!is_unpaid(4_500, &third));
         assert!(unpaid.is_empty());
     }
 
@@ -409,24 +342,23 @@ mod tests {
     fn the_charge_of_a_replaced_cost_does_not_change_a_later_cost_of_the_same_subject() {
         let limit = limit();
         let (unpaid, subject) = (UnpaidCosts::default(), Subject::new([], &HashKey::random()));
-        let charge = || match unpaid.begin_charge(at(0), &limit, &subject) {
+        let charge = || match unpaid.begin_charge(&limit, &subject) {
             Some(UnpaidAction::Charge(charging)) => Some(charging),
             Some(UnpaidAction::Wait(_)) | None => None,
         };
-        let units = || {
-            unpaid.with(|table| table.costs.get(&counter_key(&limit, &subject)).map(|it| it.units))
-        };
-        unpaid.add(at(1), &limit, &subject, 5);
+        let units =
+            || unpaid.with(|table| table.get(&counter_key(&limit, &subject)).map(|it| it.units));
+        unpaid.add(&limit, &subject, 5, Timestamp::from_millis(1));
         let replaced = charge().unwrap();
         assert_eq!(replaced.cost().get(), 5);
-        unpaid.with(|table| table.costs.clear());
-        unpaid.add(at(2), &limit, &subject, 7);
+        unpaid.with(HashMap::clear);
+        unpaid.add(&limit, &subject, 7, Timestamp::from_millis(2));
         let charging = charge().unwrap();
         assert_eq!((replaced.cost(), charging.cost().get()), (Cost::PEEK, 7));
         replaced.end(5);
         assert_eq!(units(), Some(7));
         assert!(charge().is_none(), "the later cost is still being charged");
-        unpaid.add(at(3), &limit, &subject, 1);
+        unpaid.add(&limit, &subject, 1, Timestamp::from_millis(3));
         charging.end(6);
         assert_eq!(units(), Some(2));
         charge().unwrap().end(2);

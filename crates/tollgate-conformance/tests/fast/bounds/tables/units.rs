@@ -181,8 +181,7 @@ pub(super) const MOVES: &[&[&str]] = &[
     &[
         "a settlement is above its reservation; [metered costs](metered-costs.md#accuracy) settle in the same way",
         "the limit's `overdraft`, 0 by default",
-        "The rest is charged in later windows. A node remembers it until as many windows have passed as the rest takes, \
-         for at most {MAX_UNPAID} pairs of limit and subject",
+        "The rest is charged in later windows. A node remembers it for at most {MAX_UNPAID} pairs of limit and subject",
         "`ReservationTerms::overdraft`; `MAX_UNPAID`",
     ],
     &[
