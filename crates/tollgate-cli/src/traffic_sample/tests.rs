@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
+use std::sync::LazyLock;
 
 use tollgate::model::Headers;
 
@@ -23,8 +24,11 @@ rules:
   - limits: anonymous
 "#;
 
-fn policy() -> Policy {
-    tollgate_policy::parse("policy.yaml", POLICY).unwrap().policy
+/// Returns the policy. It is read only once, because tests send 150,000 requests.
+fn policy() -> &'static Policy {
+    static READ: LazyLock<Policy> =
+        LazyLock::new(|| tollgate_policy::parse("policy.yaml", POLICY).unwrap().policy);
+    &READ
 }
 
 struct Fields<'a>(&'a [(&'a str, &'a [u8])]);
@@ -47,7 +51,7 @@ fn send(sample: &TrafficSample, now: u64, peer: u32, headers: &[(&str, &[u8])]) 
     };
     let key = HashKey::random();
     let plan = policy.plan(&attributes, &key);
-    sample.on_plan(Timestamp::from_millis(now), &policy, &attributes, &plan);
+    sample.on_plan(Timestamp::from_millis(now), policy, &attributes, &plan);
 }
 
 /// Returns the lines of the sample, and the headers that the log reader finds in each line.
@@ -70,7 +74,7 @@ const START: u64 = 1_431_857_103_045;
 
 #[test]
 fn a_sample_has_what_the_policy_reads_and_no_credential() {
-    let sample = TrafficSample::new(&policy());
+    let sample = TrafficSample::new(policy());
     let token: (&str, &[u8]) = ("authorization", b"Bearer very-secret");
     let cookies: (&str, &[u8]) = ("cookie", b"theme=dark; sid=other-secret");
     send(&sample, START, 7, &[token, ("x-plan", b"pro"), ("x-other", b"never read")]);
@@ -88,7 +92,7 @@ fn a_sample_has_what_the_policy_reads_and_no_credential() {
 
 #[test]
 fn requests_leave_after_an_hour() {
-    let sample = TrafficSample::new(&policy());
+    let sample = TrafficSample::new(policy());
     send(&sample, START, 1, &[]);
     send(&sample, START + 1_800_000, 2, &[]);
     assert_eq!(read(&sample, START + 3_600_000).1.len(), 2);
@@ -98,7 +102,7 @@ fn requests_leave_after_an_hour() {
 
 #[test]
 fn a_full_sample_keeps_all_requests_of_fewer_clients() {
-    let sample = TrafficSample::new(&policy());
+    let sample = TrafficSample::new(policy());
     let (clients, rounds) = (1_000, 50);
     for round in 0..rounds {
         for client in 0..clients {
@@ -120,7 +124,7 @@ fn a_full_sample_keeps_all_requests_of_fewer_clients() {
 
 #[test]
 fn one_client_alone_neither_exceeds_the_bounds_nor_ends_the_sample() {
-    let sample = TrafficSample::new(&policy());
+    let sample = TrafficSample::new(policy());
     for n in 0..3 * MAX_SAMPLED_REQUESTS as u64 {
         send(&sample, START + n / 100, 1, &[]);
     }
@@ -130,7 +134,7 @@ fn one_client_alone_neither_exceeds_the_bounds_nor_ends_the_sample() {
 
 #[test]
 fn an_almost_empty_sample_takes_more_clients_again() {
-    let sample = TrafficSample::new(&policy());
+    let sample = TrafficSample::new(policy());
     sample.threshold.store(u64::MAX >> 6, Ordering::Relaxed);
     for minute in 0..30 {
         for client in 0..500 {

@@ -307,11 +307,11 @@ async fn a_decision_after_an_outage_takes_no_longer_than_the_budget() {
     // The call was not sent to the store, so the store is charged for the call later.
     assert_eq!(readings.source(), DecisionSource::Fallback(StoreError::Unavailable));
     assert_eq!(node.local_charges(), LocalChargeCounts { unknown: 5, ..NOTHING });
-    // The store had counted the five units, so the other three do not fit. Nor does the unit of the
-    // call.
+    // The store did not execute the charge of the five units, so the other three and the unit of the
+    // call fit.
     node.store().delay.store(0, Ordering::Relaxed);
     node.apply(NOW, &[charge(&limit, &subject, take(1, 4))]).await.unwrap();
-    assert_eq!(node.local_charges(), LocalChargeCounts { exceeded: 4, unknown: 5, ..NOTHING });
+    assert_eq!(node.local_charges(), LocalChargeCounts { charged: 4, unknown: 5, ..NOTHING });
 }
 
 /// Guards against units that are neither charged nor counted if the caller disconnects during their
