@@ -54,6 +54,9 @@ struct LastStatus {
     used: u64,
     remaining: u64,
     full_reset_at: Timestamp,
+    /// The largest capacity under which the status was applied to the share. Zero if it was not
+    /// applied yet.
+    applied: u64,
 }
 
 impl EvictionPriority for LastStatus {
@@ -101,22 +104,30 @@ impl<S> LocalShare<S> {
 
 impl<S: Store> LocalShare<S> {
     /// Applies the recorded status of a limit and subject to this node's share. Each status is
-    /// applied once.
+    /// applied once, and once more for each larger quota until a quota has room for all of it.
     async fn adopt_usage(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
-        if self.seen.get(key).is_none() {
+        let capacity = charge.limit.capacity();
+        let unapplied = || self.seen.get(key).filter(|seen| seen.applied < capacity);
+        if unapplied().is_none() {
             return;
         }
         let _turn = self.taking_over.lock().await;
-        let Some(seen) = self.seen.get(key) else { return };
+        let Some(seen) = unapplied() else { return };
         if now < seen.full_reset_at {
             // If the store is full, the charge itself fails too and returns that error.
             let remaining = seen.remaining_of(charge.limit);
             let _ = self.go_on(now, part, charge.subject, seen, remaining).await;
         }
-        // The record is removed last, because other callers must wait until the share has the right
+        // The record is changed last, because other callers must wait until the share has the right
         // usage.
-        self.seen.forget_if(key, |latest| *latest == seen);
+        self.seen.update(key, now, |latest| match latest {
+            Some(latest) if latest == seen => {
+                let is_over = now >= seen.full_reset_at || seen.fits(charge.limit);
+                (!is_over).then_some(LastStatus { applied: capacity, ..seen })
+            }
+            latest => latest,
+        });
     }
 
     /// Charges the share until only this node's part of the `remaining` units is left.
@@ -150,6 +161,26 @@ impl<S: Store> LocalShare<S> {
 }
 
 impl LastStatus {
+    /// Returns whether a share of `limit` can represent the whole status. A larger quota can have more
+    /// used units, and a larger bucket more tokens.
+    fn fits(&self, limit: &Limit) -> bool {
+        match limit.algorithm() {
+            Algorithm::TokenBucket(_) => self.remaining <= limit.capacity(),
+            _ => self.used <= limit.capacity(),
+        }
+    }
+
+    /// Returns whether this status is obsolete if no units of `limit` are used. If a smaller bucket is
+    /// full, a larger bucket can still lack tokens.
+    fn is_obsolete_if_full(&self, limit: &Limit) -> bool {
+        match limit.algorithm() {
+            Algorithm::TokenBucket(bucket) => {
+                bucket.burst() >= self.used.saturating_add(self.remaining)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the units of `limit` that were left. The status may have been recorded with another
     /// quota: then a bucket contains the same tokens, and any other limit has the same used units.
     fn remaining_of(&self, limit: &Limit) -> u64 {
@@ -204,12 +235,13 @@ impl<S: Store> FallbackStore for LocalShare<S> {
         for (charge, reading) in charges.iter().zip(readings.iter()) {
             let key = self.seen.key(charge);
             if reading.used == 0 {
-                self.seen.forget_if(key, |_| true);
+                let is_reset = charge.operation == Operation::Reset;
+                self.seen.forget_if(key, |seen| is_reset || seen.is_obsolete_if_full(charge.limit));
                 continue;
             }
             let (used, full_reset_at) = (reading.used, reading.full_reset_at);
             let remaining = charge.limit.capacity().saturating_sub(used);
-            let seen = LastStatus { at: now, used, remaining, full_reset_at };
+            let seen = LastStatus { at: now, used, remaining, full_reset_at, applied: 0 };
             self.seen.put(key, seen, now);
         }
     }
