@@ -4,10 +4,11 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use tokio::sync::Mutex;
+use tollgate_core::algo::TokenBucket;
 use tollgate_core::share::share_of;
 use tollgate_core::{
-    Admission, Algorithm, Charge, Cost, Limit, Operation, Reading, Readings, Store, StoreError,
-    Subject, Timestamp,
+    Admission, Algorithm, Charge, Cost, Limit, Millis, Operation, Reading, Readings, Store,
+    StoreError, Subject, Timestamp,
 };
 
 use super::FallbackStore;
@@ -134,7 +135,7 @@ impl<S: Store> LocalShare<S> {
     ///
     /// The time of the charge is chosen so that the charged units are free again at the main
     /// store's reset. If the share's window at that time is already over, the remaining units are
-    /// charged at `now`.
+    /// charged at `now`. Tokens that a bucket regained since the status remain free.
     async fn go_on(
         &self,
         now: Timestamp,
@@ -144,19 +145,39 @@ impl<S: Store> LocalShare<S> {
         remaining: u64,
     ) -> Result<(), StoreError> {
         let target = part.capacity().saturating_sub(self.part_of(remaining));
-        let peek = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
-        for at in [seen.charged_at(part).min(now), now] {
-            let status =
-                self.store.apply(now, &[Charge { limit: part, subject, operation: peek }]).await?;
-            let used = status.first().map_or(0, |reading| reading.used);
-            let Some(cost) = Cost::new(target.saturating_sub(used)) else { break };
-            if cost == Cost::PEEK {
+        let charged_at = seen.charged_at(part).min(now);
+        if let Algorithm::TokenBucket(bucket) = part.algorithm() {
+            let used = self.charge_share(now, part, subject, Cost::PEEK).await?;
+            // The store ignores a state that is much newer than the charge, so a share with a state is
+            // charged at `now`.
+            let (at, target) = match used {
+                0 => (charged_at, target),
+                _ => (now, target.saturating_sub(arrived(bucket, now.since(charged_at)))),
+            };
+            self.charge_share(at, part, subject, Cost::up_to(target.saturating_sub(used))).await?;
+            return Ok(());
+        }
+        for at in [charged_at, now] {
+            let used = self.charge_share(now, part, subject, Cost::PEEK).await?;
+            if used >= target {
                 break;
             }
-            let operation = Operation::Charge { cost, id: new_charge_id() };
-            self.store.apply(at, &[Charge { limit: part, subject, operation }]).await?;
+            self.charge_share(at, part, subject, Cost::up_to(target - used)).await?;
         }
         Ok(())
+    }
+
+    /// Charges the share at `at`, and returns the used units after the charge.
+    async fn charge_share(
+        &self,
+        at: Timestamp,
+        part: &Limit,
+        subject: &Subject,
+        cost: Cost,
+    ) -> Result<u64, StoreError> {
+        let operation = Operation::Charge { cost, id: new_charge_id() };
+        let readings = self.store.apply(at, &[Charge { limit: part, subject, operation }]).await?;
+        Ok(readings.first().map_or(0, |reading| reading.used))
     }
 }
 
@@ -253,6 +274,11 @@ impl<S: Store> FallbackStore for LocalShare<S> {
         let readings = self.store.apply(now, &[charge]).await;
         readings.ok().and_then(|readings| readings.first().map(|reading| reading.used)).unwrap_or(0)
     }
+}
+
+/// Returns the whole tokens that arrive in `bucket` within `time`.
+fn arrived(bucket: &TokenBucket, time: Millis) -> u64 {
+    time.get().saturating_mul(bucket.quota()) / bucket.window().get()
 }
 
 /// Converts the reading of a share to a reading of the whole limit. The shares of the other nodes

@@ -135,6 +135,24 @@ fn a_full_smaller_bucket_removed_the_status_of_a_larger_bucket() {
     assert_eq!(admitted(&nodes[0], NOW, &large), nodes[0].fallback_store().part_of(150));
 }
 
+/// The bug: the share used up the tokens that a bucket had regained since the last status.
+#[test]
+fn the_tokens_that_arrived_since_the_last_status_were_used_up() {
+    let (store, nodes) = fleet(1);
+    let [bucket, _] = two_bursts();
+    let at = |seconds| NOW.after(Millis::from_secs(seconds));
+    let take_at = |seconds, cost| {
+        at_once(apply_one(&nodes[0], at(seconds), &bucket, &user(1), take(cost, 1))).unwrap()
+    };
+    assert_eq!(take_at(0, 100).used, 100);
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], at(30), &bucket), 50);
+    store.usually(Trouble::None);
+    assert_eq!(take_at(30, 1).used, 100);
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], at(59), &bucket), 48, "the share has a state");
+}
+
 /// The bug: a reset removed only the last status under the quota of the reset.
 #[test]
 fn a_reset_kept_the_status_under_another_quota() {
