@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tollgate_core::decide::join;
-use tollgate_core::{Cell, CellKey, CellTransfer, Charge, Limit, Readings, StoreError, Timestamp};
+use tollgate_core::{
+    Algorithm, Cell, CellKey, CellTransfer, Charge, Limit, Readings, StoreError, Timestamp,
+};
 
 use self::reductions::{UnconfirmedRefunds, reductions};
 use super::bounded_cache::{BoundedCache, EvictionPriority, Key};
@@ -54,6 +56,9 @@ pub(super) struct LazyTransfer {
 #[derive(Clone, Copy, Debug)]
 struct TransferEpoch {
     epoch: u64,
+    /// The largest burst with which a token bucket was transferred, and zero for other limits. A
+    /// smaller bucket can be full, and then transfers nothing, while a larger bucket lacks tokens.
+    burst: u64,
     at: Timestamp,
 }
 
@@ -193,7 +198,7 @@ impl LazyTransfer {
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> bool {
-        let open = self.open(epoch, charges);
+        let open = self.open(now, epoch, charges);
         let carry = async {
             let cells = from.cells(now, &open.cell_keys).await?;
             let held = held(&open.cell_keys, cells);
@@ -218,7 +223,7 @@ impl LazyTransfer {
         (from, to): (&impl CellTransfer, &impl CellTransfer),
         charges: &[Charge<'_>],
     ) -> Arrival {
-        let open = self.open(|_| epoch, charges);
+        let open = self.open(now, |_| epoch, charges);
         let carry = async {
             let mut count = 0;
             for joins in 0..=MAX_JOINS {
@@ -245,15 +250,22 @@ impl LazyTransfer {
     /// Returns the limits and subjects of `charges` that were not transferred in their epoch.
     fn open<'c>(
         &self,
+        now: Timestamp,
         epoch: impl Fn(&Charge<'_>) -> u64,
         charges: &[Charge<'c>],
     ) -> OpenTransfer<'c> {
         let (mut cell_keys, mut keys) = (Vec::new(), Vec::new());
         for charge in charges {
             let (key, epoch) = (self.key(charge), epoch(charge));
-            if self.entries.get(key).is_none_or(|arrival| arrival.epoch != epoch) {
+            let burst = match charge.limit.algorithm() {
+                Algorithm::TokenBucket(bucket) => bucket.burst(),
+                _ => 0,
+            };
+            let has_arrived =
+                |arrival: TransferEpoch| arrival.epoch == epoch && arrival.burst >= burst;
+            if !self.entries.get(key).is_some_and(has_arrived) {
                 cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
-                keys.push((key, epoch));
+                keys.push((key, TransferEpoch { epoch, burst, at: now }));
             }
         }
         OpenTransfer { cell_keys, keys, turn: self.turn.load(Ordering::Acquire) }
@@ -284,11 +296,11 @@ impl LazyTransfer {
     /// Records the transfers of `open`. If a new transfer was requested since `open` was created,
     /// the transferred cells may be older than the request, and nothing is recorded.
     fn record(&self, now: Timestamp, open: &OpenTransfer<'_>) {
-        for (key, epoch) in &open.keys {
+        for (key, arrival) in &open.keys {
             self.entries.update(*key, now, |known| {
                 // The record is locked, so `forget` either changed the turn or removes the record.
                 let is_current = open.turn == self.turn.load(Ordering::Acquire);
-                if is_current { Some(TransferEpoch { epoch: *epoch, at: now }) } else { known }
+                if is_current { Some(*arrival) } else { known }
             });
         }
     }
@@ -297,8 +309,8 @@ impl LazyTransfer {
 /// The limits and subjects that a call must transfer.
 struct OpenTransfer<'c> {
     cell_keys: Vec<CellKey<'c>>,
-    /// The key and the epoch of each limit and subject.
-    keys: Vec<(Key, u64)>,
+    /// The key of each limit and subject, and the record of its transfer.
+    keys: Vec<(Key, TransferEpoch)>,
     /// The value of [`LazyTransfer::turn`] before the transfer.
     turn: u64,
 }
@@ -338,7 +350,7 @@ mod tests {
         let operation = Operation::Peek { cost: Cost::PEEK };
         let charges = [Charge { limit: &limit, subject: &subject, operation }];
         let (transfer, start) = (LazyTransfer::new(1), Barrier::new(2));
-        let is_open = || !transfer.open(|_| 1, &charges).keys.is_empty();
+        let is_open = || !transfer.open(Timestamp::EPOCH, |_| 1, &charges).keys.is_empty();
         let mut recorded = 0;
         thread::scope(|scope| {
             scope.spawn(|| {
@@ -349,7 +361,7 @@ mod tests {
                 }
             });
             for _ in 0..ROUNDS {
-                let open = transfer.open(|_| 1, &charges);
+                let open = transfer.open(Timestamp::EPOCH, |_| 1, &charges);
                 start.wait();
                 transfer.record(Timestamp::EPOCH, &open);
                 start.wait();

@@ -107,13 +107,16 @@ impl ChargeLog {
         self.amount(now, |state| charges.iter().any(|charge| is_of(state, charge)))
     }
 
-    /// Combines the entries for which `is_such` returns true into one cell for each limit and
-    /// subject. The newest cell is the last. Cells that were recorded at the same time are in the
-    /// order of limits and subjects.
+    /// Combines the entries for which `is_such` returns true and that are not obsolete into one cell
+    /// for each limit and subject. The newest cell is the last. Cells that were recorded at the same
+    /// time are in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
         let limits = self.limits.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
-        for state in self.states.values().into_iter().filter(is_such) {
+        // A bucket that is full under one quota can lack tokens under another. An obsolete entry must
+        // not decide with which quota the other entries are joined.
+        let counts = |state: &RecordedState| now < state.expires_at && is_such(state);
+        for state in self.states.values().into_iter().filter(counts) {
             let Some(limit) = limits.get(&(state.limit, state.numbers)) else { continue };
             let Some(subject) = state.subject.subject() else { continue };
             let cell = state.cell(limit);
@@ -182,7 +185,8 @@ impl ChargeLog {
 
     /// Records a reading that contains the whole usage of a limit and subject. Answers may arrive
     /// in any order. Without a refund, usage only grows, so the reading with more usage is the
-    /// later one and is kept.
+    /// later one and is kept. The usage of a token bucket under two quotas cannot be compared, so
+    /// each quota has its own record.
     fn read(
         &self,
         started: CallStart,
@@ -197,17 +201,16 @@ impl ChargeLog {
         else {
             return;
         };
-        let key = self.states.key(charge);
+        let key = match charge.limit.algorithm() {
+            Algorithm::TokenBucket(_) => self.states.quota_key(charge),
+            _ => self.states.key(charge),
+        };
         self.update(started, now, key, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
             Some(known) if started.0 < known.lowered => Some(known),
-            // The numbers of two quotas of a token bucket cannot be compared.
-            Some(known)
-                if known.numbers == new.numbers
-                    && (known.position, known.used) > (position, reading.used) =>
-            {
+            Some(known) if (known.position, known.used) > (position, reading.used) => {
                 // The recorded value is still valid, and is confirmed for a later time.
                 Some(RecordedState { recorded_at: known.recorded_at.max(now), ..known })
             }

@@ -44,13 +44,15 @@ pub(super) struct Name {
 impl RecordedState {
     /// Returns the cell that contains only this state.
     pub(super) fn cell(&self, limit: &Limit) -> Cell {
-        let Self { used, position, id, .. } = *self;
+        let Self { used, position, id, recorded_at, .. } = *self;
         match limit.algorithm() {
             Algorithm::FixedWindow(_) => {
                 let resets_at = Timestamp::from_millis(position);
                 Cell::FixedWindow(fixed_window::State { used, resets_at })
             }
-            Algorithm::TokenBucket(bucket) => Cell::TokenBucket(full_at(bucket, position)),
+            Algorithm::TokenBucket(bucket) => {
+                Cell::TokenBucket(full_at(bucket, position, recorded_at))
+            }
             Algorithm::SlidingWindow(_) => {
                 let blocks = vec![sliding_window::Block { number: position, used }];
                 Cell::SlidingWindow(sliding_window::State { blocks })
@@ -94,12 +96,13 @@ impl Name {
     }
 }
 
-/// Returns a state of a bucket that will be full at `moment` if it is not charged. The function
-/// does not need the time of the reading. It returns the state at the earlier time at which the
-/// bucket would have been nearly empty, because the bucket fills at a constant rate.
-fn full_at(bucket: &TokenBucket, moment: u64) -> token_bucket::State {
+/// Returns a state of a bucket that will be full at `moment` if it is not charged. The state is as of
+/// `recorded_at`, so a bucket with another quota refills only from that time on. If the bucket was
+/// empty at a later time, because the node's clock was behind, the state is as of that later time.
+fn full_at(bucket: &TokenBucket, moment: u64, recorded_at: Timestamp) -> token_bucket::State {
     let full = bucket.burst() * bucket.window().get();
-    let before = (full / bucket.quota()).min(moment);
+    let outstanding = moment.saturating_sub(recorded_at.as_millis());
+    let before = outstanding.min(full / bucket.quota());
     token_bucket::State {
         level: full - before * bucket.quota(),
         at: Timestamp::from_millis(moment - before),

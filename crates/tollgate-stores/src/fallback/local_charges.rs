@@ -13,7 +13,7 @@ use tollgate_core::{
 
 /// The maximum number of entries. There is one entry for each limit and subject with units that the
 /// fallback admitted and for which the store was not charged yet. The entries take about three
-/// megabytes.
+/// megabytes, and up to three times as much if the quotas of the subjects differ.
 pub const MAX_LOCAL_CHARGES: usize = 16_384;
 
 /// The most entries of other subjects that one call charges when the store answers again.
@@ -88,8 +88,17 @@ struct Limits {
 
 #[derive(Debug)]
 struct OfLimit {
+    /// The definition of the newest entry. Entries with this definition share it.
+    newest: Arc<Limit>,
+    subjects: BTreeMap<Subject, Entry>,
+}
+
+/// The units of one subject, and the limit with which the store is charged for these units. Subjects
+/// can have different quotas, such as those of plans.
+#[derive(Debug)]
+struct Entry {
     limit: Arc<Limit>,
-    subjects: BTreeMap<Subject, Units>,
+    units: Units,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +123,12 @@ impl Units {
 
     pub(super) const fn total(&self) -> u64 {
         self.next.saturating_add(self.excess)
+    }
+
+    fn add(&mut self, other: Self) {
+        self.next = self.next.saturating_add(other.next);
+        self.excess = self.excess.saturating_add(other.excess);
+        self.expires_at = self.expires_at.max(other.expires_at);
     }
 }
 
@@ -177,9 +192,9 @@ impl LocalCharges {
             let counters = counters(charge.limit);
             let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
             // Units that were charged to the store already remain charged.
-            if let Some(known) = of_limit.subjects.get_mut(charge.subject) {
-                known.next = known.next.saturating_add(reading.added);
-                known.keep(known.total().saturating_sub(reading.refunded));
+            if let Some(Entry { units, .. }) = of_limit.subjects.get_mut(charge.subject) {
+                units.next = units.next.saturating_add(reading.added);
+                units.keep(units.total().saturating_sub(reading.refunded));
             }
         }
     }
@@ -189,19 +204,24 @@ impl LocalCharges {
         if self.entries.load(Ordering::Relaxed) >= MAX_LOCAL_CHARGES {
             self.sweep(now, &mut limits);
         }
-        let of_limit = limits.by_counters.entry(counters(limit)).or_insert_with(|| OfLimit {
-            limit: Arc::new(limit.clone()),
-            subjects: BTreeMap::new(),
-        });
-        if *of_limit.limit != *limit {
-            of_limit.limit = Arc::new(limit.clone());
-        }
-        if let Some(known) = of_limit.subjects.get_mut(subject) {
-            known.next = known.next.saturating_add(units.next);
-            known.excess = known.excess.saturating_add(units.excess);
-            known.expires_at = known.expires_at.max(units.expires_at);
+        let OfLimit { newest, subjects } =
+            limits.by_counters.entry(counters(limit)).or_insert_with(|| OfLimit {
+                newest: Arc::new(limit.clone()),
+                subjects: BTreeMap::new(),
+            });
+        let mut shared = || {
+            if **newest != *limit {
+                *newest = Arc::new(limit.clone());
+            }
+            Arc::clone(newest)
+        };
+        if let Some(known) = subjects.get_mut(subject) {
+            known.units.add(units);
+            if *known.limit != *limit && counts_as_much(limit, &known.limit) {
+                known.limit = shared();
+            }
         } else if self.entries.load(Ordering::Relaxed) < MAX_LOCAL_CHARGES {
-            of_limit.subjects.insert(subject.clone(), units);
+            subjects.insert(subject.clone(), Entry { limit: shared(), units });
             self.entries.fetch_add(1, Ordering::Relaxed);
         } else {
             self.dropped.fetch_add(units.total(), Ordering::Relaxed);
@@ -215,7 +235,7 @@ impl LocalCharges {
         }
         limits.next_sweep = now.as_millis().saturating_add(SWEEP_PERIOD);
         limits.by_counters.retain(|_, of_limit| {
-            of_limit.subjects.retain(|_, units| now < units.expires_at);
+            of_limit.subjects.retain(|_, entry| now < entry.units.expires_at);
             !of_limit.subjects.is_empty()
         });
         let left = limits.by_counters.values().map(|of_limit| of_limit.subjects.len()).sum();
@@ -229,9 +249,9 @@ impl LocalCharges {
         for charge in charges {
             let counters = counters(charge.limit);
             let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
-            if let Some((subject, units)) = of_limit.subjects.remove_entry(charge.subject) {
+            if let Some((subject, entry)) = of_limit.subjects.remove_entry(charge.subject) {
                 self.entries.fetch_sub(1, Ordering::Relaxed);
-                taken.push(LocalCharge::new(&of_limit.limit, subject, units));
+                taken.push(LocalCharge::new(subject, entry));
             }
         }
         taken.retain(|charge| now < charge.units.expires_at);
@@ -263,9 +283,9 @@ impl LocalCharges {
             let some: Vec<_> = subjects.cloned().collect();
             skipped = skipped.saturating_sub(of_limit.subjects.len());
             for subject in some {
-                if let Some(units) = of_limit.subjects.remove(&subject) {
+                if let Some(entry) = of_limit.subjects.remove(&subject) {
                     self.entries.fetch_sub(1, Ordering::Relaxed);
-                    taken.push(LocalCharge::new(&of_limit.limit, subject, units));
+                    taken.push(LocalCharge::new(subject, entry));
                 }
             }
         }
@@ -305,8 +325,8 @@ impl LocalCharges {
 }
 
 impl LocalCharge {
-    fn new(limit: &Arc<Limit>, subject: Subject, units: Units) -> Self {
-        Self { limit: Arc::clone(limit), subject, units }
+    fn new(subject: Subject, Entry { limit, units }: Entry) -> Self {
+        Self { limit, subject, units }
     }
 }
 
@@ -324,6 +344,16 @@ fn counters(limit: &Limit) -> Counters {
         _ => "",
     };
     (limit.state_digest(), schedule)
+}
+
+/// Returns whether a charge with the quota of `one` counts at least as many units as with the quota
+/// of `other`. A larger quota has room for more units. A charge on a larger bucket can leave
+/// more tokens than a smaller bucket has room for, so a smaller bucket would not count the charge.
+const fn counts_as_much(one: &Limit, other: &Limit) -> bool {
+    match one.algorithm() {
+        Algorithm::TokenBucket(_) => one.capacity() <= other.capacity(),
+        _ => one.capacity() >= other.capacity(),
+    }
 }
 
 /// Returns whether charges use up units of the limit. A concurrency limit grants permits instead. A

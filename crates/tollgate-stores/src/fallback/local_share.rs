@@ -4,10 +4,11 @@ use std::fmt;
 use std::num::NonZeroU32;
 
 use tokio::sync::Mutex;
+use tollgate_core::algo::TokenBucket;
 use tollgate_core::share::share_of;
 use tollgate_core::{
-    Admission, Algorithm, Charge, Cost, Limit, Operation, Reading, Readings, Store, StoreError,
-    Subject, Timestamp,
+    Admission, Algorithm, Charge, Cost, Limit, Millis, Operation, Reading, Readings, Store,
+    StoreError, Subject, Timestamp,
 };
 
 use super::FallbackStore;
@@ -54,6 +55,9 @@ struct LastStatus {
     used: u64,
     remaining: u64,
     full_reset_at: Timestamp,
+    /// The largest capacity under which the status was applied to the share. Zero if it was not
+    /// applied yet.
+    applied: u64,
 }
 
 impl EvictionPriority for LastStatus {
@@ -101,29 +105,37 @@ impl<S> LocalShare<S> {
 
 impl<S: Store> LocalShare<S> {
     /// Applies the recorded status of a limit and subject to this node's share. Each status is
-    /// applied once.
+    /// applied once, and once more for each larger quota until a quota has room for all of it.
     async fn adopt_usage(&self, now: Timestamp, charge: &Charge<'_>, part: &Limit) {
         let key = self.seen.key(charge);
-        if self.seen.get(key).is_none() {
+        let capacity = charge.limit.capacity();
+        let unapplied = || self.seen.get(key).filter(|seen| seen.applied < capacity);
+        if unapplied().is_none() {
             return;
         }
         let _turn = self.taking_over.lock().await;
-        let Some(seen) = self.seen.get(key) else { return };
+        let Some(seen) = unapplied() else { return };
         if now < seen.full_reset_at {
             // If the store is full, the charge itself fails too and returns that error.
             let remaining = seen.remaining_of(charge.limit);
             let _ = self.go_on(now, part, charge.subject, seen, remaining).await;
         }
-        // The record is removed last, because other callers must wait until the share has the right
+        // The record is changed last, because other callers must wait until the share has the right
         // usage.
-        self.seen.forget_if(key, |latest| *latest == seen);
+        self.seen.update(key, now, |latest| match latest {
+            Some(latest) if latest == seen => {
+                let is_over = now >= seen.full_reset_at || seen.fits(charge.limit);
+                (!is_over).then_some(LastStatus { applied: capacity, ..seen })
+            }
+            latest => latest,
+        });
     }
 
     /// Charges the share until only this node's part of the `remaining` units is left.
     ///
     /// The time of the charge is chosen so that the charged units are free again at the main
     /// store's reset. If the share's window at that time is already over, the remaining units are
-    /// charged at `now`.
+    /// charged at `now`. Tokens that a bucket regained since the status remain free.
     async fn go_on(
         &self,
         now: Timestamp,
@@ -133,23 +145,63 @@ impl<S: Store> LocalShare<S> {
         remaining: u64,
     ) -> Result<(), StoreError> {
         let target = part.capacity().saturating_sub(self.part_of(remaining));
-        let peek = Operation::Charge { cost: Cost::PEEK, id: new_charge_id() };
-        for at in [seen.charged_at(part).min(now), now] {
-            let status =
-                self.store.apply(now, &[Charge { limit: part, subject, operation: peek }]).await?;
-            let used = status.first().map_or(0, |reading| reading.used);
-            let Some(cost) = Cost::new(target.saturating_sub(used)) else { break };
-            if cost == Cost::PEEK {
+        let charged_at = seen.charged_at(part).min(now);
+        if let Algorithm::TokenBucket(bucket) = part.algorithm() {
+            let used = self.charge_share(now, part, subject, Cost::PEEK).await?;
+            // The store ignores a state that is much newer than the charge, so a share with a state is
+            // charged at `now`.
+            let (at, target) = match used {
+                0 => (charged_at, target),
+                _ => (now, target.saturating_sub(arrived(bucket, now.since(charged_at)))),
+            };
+            self.charge_share(at, part, subject, Cost::up_to(target.saturating_sub(used))).await?;
+            return Ok(());
+        }
+        for at in [charged_at, now] {
+            let used = self.charge_share(now, part, subject, Cost::PEEK).await?;
+            if used >= target {
                 break;
             }
-            let operation = Operation::Charge { cost, id: new_charge_id() };
-            self.store.apply(at, &[Charge { limit: part, subject, operation }]).await?;
+            self.charge_share(at, part, subject, Cost::up_to(target - used)).await?;
         }
         Ok(())
+    }
+
+    /// Charges the share at `at`, and returns the used units after the charge.
+    async fn charge_share(
+        &self,
+        at: Timestamp,
+        part: &Limit,
+        subject: &Subject,
+        cost: Cost,
+    ) -> Result<u64, StoreError> {
+        let operation = Operation::Charge { cost, id: new_charge_id() };
+        let readings = self.store.apply(at, &[Charge { limit: part, subject, operation }]).await?;
+        Ok(readings.first().map_or(0, |reading| reading.used))
     }
 }
 
 impl LastStatus {
+    /// Returns whether a share of `limit` can represent the whole status. A larger quota can have more
+    /// used units, and a larger bucket more tokens.
+    fn fits(&self, limit: &Limit) -> bool {
+        match limit.algorithm() {
+            Algorithm::TokenBucket(_) => self.remaining <= limit.capacity(),
+            _ => self.used <= limit.capacity(),
+        }
+    }
+
+    /// Returns whether this status is obsolete if no units of `limit` are used. If a smaller bucket is
+    /// full, a larger bucket can still lack tokens.
+    fn is_obsolete_if_full(&self, limit: &Limit) -> bool {
+        match limit.algorithm() {
+            Algorithm::TokenBucket(bucket) => {
+                bucket.burst() >= self.used.saturating_add(self.remaining)
+            }
+            _ => true,
+        }
+    }
+
     /// Returns the units of `limit` that were left. The status may have been recorded with another
     /// quota: then a bucket contains the same tokens, and any other limit has the same used units.
     fn remaining_of(&self, limit: &Limit) -> u64 {
@@ -204,12 +256,13 @@ impl<S: Store> FallbackStore for LocalShare<S> {
         for (charge, reading) in charges.iter().zip(readings.iter()) {
             let key = self.seen.key(charge);
             if reading.used == 0 {
-                self.seen.forget_if(key, |_| true);
+                let is_reset = charge.operation == Operation::Reset;
+                self.seen.forget_if(key, |seen| is_reset || seen.is_obsolete_if_full(charge.limit));
                 continue;
             }
             let (used, full_reset_at) = (reading.used, reading.full_reset_at);
             let remaining = charge.limit.capacity().saturating_sub(used);
-            let seen = LastStatus { at: now, used, remaining, full_reset_at };
+            let seen = LastStatus { at: now, used, remaining, full_reset_at, applied: 0 };
             self.seen.put(key, seen, now);
         }
     }
@@ -221,6 +274,11 @@ impl<S: Store> FallbackStore for LocalShare<S> {
         let readings = self.store.apply(now, &[charge]).await;
         readings.ok().and_then(|readings| readings.first().map(|reading| reading.used)).unwrap_or(0)
     }
+}
+
+/// Returns the whole tokens that arrive in `bucket` within `time`.
+fn arrived(bucket: &TokenBucket, time: Millis) -> u64 {
+    time.get().saturating_mul(bucket.quota()) / bucket.window().get()
 }
 
 /// Converts the reading of a share to a reading of the whole limit. The shares of the other nodes

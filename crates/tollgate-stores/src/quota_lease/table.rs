@@ -192,8 +192,6 @@ impl Table {
         if charge.subject.as_bytes().len() > MAX_SUBJECT_BYTES {
             return;
         }
-        let account = LeaseSubject { limit: charge.limit.clone(), subject: charge.subject.clone() };
-        let Some(entry) = LeaseEntry::of(account, reading, admitted, now) else { return };
         let key = self.warm.quota_key(charge);
         let mut shard = self.shard(key).lock();
         if let Some(known) = shard.get_mut(&key) {
@@ -203,7 +201,11 @@ impl Table {
                 learn(known);
             }
         } else if shard.len() < self.of_shard {
-            shard.insert(key, entry);
+            let (limit, subject) = (charge.limit.clone(), charge.subject.clone());
+            let entry = LeaseEntry::of(LeaseSubject { limit, subject }, reading, admitted, now);
+            if let Some(entry) = entry {
+                shard.insert(key, entry);
+            }
         }
     }
 

@@ -111,6 +111,70 @@ fn charges_with_two_quotas_were_not_added_up() {
     }
 }
 
+/// Returns a token bucket with a burst of 100, and the same bucket with a burst of 200.
+fn two_bursts() -> [Limit; 2] {
+    [100, 200].map(|burst| {
+        let bucket = TokenBucket::new(burst, WINDOW, burst).unwrap();
+        Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap()
+    })
+}
+
+/// The bug: a charge that a smaller bucket refused replaced the record of a larger bucket. The
+/// smaller bucket was full, so a failover lost all units of the larger bucket.
+#[test]
+fn a_refusal_under_a_smaller_burst_removed_the_record_of_a_bucket() {
+    let (servers, [node]) = nodes();
+    let [small, large] = two_bursts();
+    let one =
+        |limit, operation| at_once(apply_one(&node, NOW, limit, &user(1), operation)).unwrap().used;
+    servers.cut();
+    assert_eq!(one(&large, take(50, 1)), 50);
+    assert_eq!(one(&small, take(101, 2)), 0);
+    servers.promote(Memory::default());
+    assert_eq!(one(&large, take(1, 3)), 51);
+}
+
+/// The bug: the answer of an earlier charge arrived last, and replaced the record of a later charge
+/// under another quota.
+#[tokio::test]
+async fn a_late_answer_replaced_the_record_of_another_quota() {
+    let (servers, [node]) = nodes();
+    let ([small, large], subject) = (two_bursts(), user(1));
+    servers.cut();
+    let gate = Arc::new(Semaphore::new(0));
+    *node.store().answers.lock() = Some(Arc::clone(&gate));
+    let mut late = pin!(apply_one(&node, NOW, &small, &subject, take(10, 1)));
+    waits(late.as_mut()).await;
+    *node.store().answers.lock() = None;
+    let later = apply_one(&node, NOW, &large, &subject, take(20, 2)).await.unwrap();
+    assert_eq!(later.used, 200 - 70);
+    gate.add_permits(1);
+    assert_eq!(late.await.unwrap().used, 10);
+    servers.promote(Memory::default());
+    let next = apply_one(&node, NOW, &large, &subject, take(1, 3)).await.unwrap();
+    assert_eq!(next.used, 200 - 69);
+}
+
+/// A bucket refills at the rate of the quota that charges it. The records of two quotas are combined
+/// as of their own times.
+#[test]
+fn a_bucket_with_two_rates_is_replayed_as_it_was() {
+    let (servers, [node]) = nodes();
+    let [small, large] = two_bursts();
+    let at = |seconds| NOW.after(Millis::from_secs(seconds));
+    let one = |seconds, limit, cost| {
+        let take = take(cost, seconds.into());
+        at_once(apply_one(&node, at(seconds), limit, &user(1), take)).unwrap().used
+    };
+    servers.cut();
+    assert_eq!(one(0, &small, 80), 80);
+    // 20 tokens remained, and 200 arrive in 60 s.
+    assert_eq!(one(6, &large, 10), 200 - 30);
+    assert_eq!(one(12, &small, 10), 100 - 30);
+    servers.promote(Memory::default());
+    assert_eq!(one(12, &small, 1), 100 - 29);
+}
+
 #[test]
 fn what_is_read_out_is_whole() {
     let (servers, [node]) = nodes();

@@ -9,7 +9,8 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 use tollgate::model::{
     Admission, Algorithm, CellKey, CellTransfer, Charge, Cost, DecisionSource, Limit, Millis,
-    Operation, Reading, Readings, Refusals, Store, StoreError, Timestamp, assess, key::Subject,
+    Operation, Reading, Readings, Refusals, Store, StoreError, Timestamp, algo::TokenBucket,
+    assess, key::Subject,
 };
 use tollgate::store::Memory;
 use tollgate_stores::fallback::{Fallback, LocalChargeCounts, MAX_LOCAL_CHARGES};
@@ -114,6 +115,53 @@ fn what_the_limit_has_no_room_for_is_counted() {
     assert_eq!(reading.used, 20);
     let counts = LocalChargeCounts { charged: 5, exceeded: 3, ..LocalChargeCounts::default() };
     assert_eq!(node.local_charges(), counts);
+}
+
+/// Returns the same limit with a quota, or a burst, of 100 and of 5,000 units.
+fn two_plans(limit: &Limit) -> [Limit; 2] {
+    [100, 5_000].map(|quota| limit.with_quota(quota, None).unwrap())
+}
+
+fn bucket() -> Limit {
+    let bucket = TokenBucket::new(20, WINDOW, 20).unwrap();
+    Limit::new("bucket", Algorithm::TokenBucket(bucket)).unwrap()
+}
+
+/// The bug: the units of all subjects were charged with the quota of the subject that was recorded
+/// last. The store refused units that fit a larger quota, and did not count units in a larger bucket.
+#[test]
+fn units_were_charged_with_the_quota_of_another_subject() {
+    for limit in [fixed("core", 20), bucket()] {
+        let [free, pro] = two_plans(&limit);
+        for (limit, units, other) in [(&free, 50, &pro), (&pro, 2_500, &free)] {
+            let node = node(2);
+            fails(&node);
+            assert_eq!(one(&node, limit, &user(1), take(units, 1)).admission, Admission::Now);
+            one(&node, other, &user(2), take(1, 2));
+            recovers(&node);
+            assert_eq!(one(&node, limit, &user(1), take(1, 3)).used, units + 1, "{limit:?}");
+            assert_eq!(node.local_charges(), LocalChargeCounts { charged: units, ..NOTHING });
+        }
+    }
+}
+
+/// The bug: units that one subject used with two quotas were charged with the later quota.
+#[test]
+fn units_under_two_quotas_were_charged_with_the_one_that_counts_fewer() {
+    let (node, subject, [free, pro]) = (node(2), user(1), two_plans(&fixed("core", 20)));
+    one(node.store(), &pro, &subject, take(2_000, 1));
+    fails(&node);
+    one(&node, &pro, &subject, take(10, 2));
+    one(&node, &free, &subject, take(10, 3));
+    recovers(&node);
+    assert_eq!(one(&node, &free, &subject, take(1, 4)).used, 2_020);
+
+    let (node, [free, pro]) = (self::node(2), two_plans(&bucket()));
+    fails(&node);
+    one(&node, &free, &subject, take(40, 1));
+    one(&node, &pro, &subject, take(1, 2));
+    recovers(&node);
+    assert_eq!(one(&node, &pro, &subject, take(0, 3)).used, 5_000 - 59);
 }
 
 /// The store refused the whole charge and did not answer the charge for the part that fits. Then a

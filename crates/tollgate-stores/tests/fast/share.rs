@@ -97,6 +97,62 @@ fn a_status_was_not_continued_under_another_quota() {
     }
 }
 
+/// Returns a token bucket with a burst of 100, and the same bucket with a burst of 200.
+fn two_bursts() -> [Limit; 2] {
+    [100, 200].map(|burst| {
+        let bucket = TokenBucket::new(burst, WINDOW, burst).unwrap();
+        Limit::new("bucket", Algorithm::TokenBucket(bucket)).unwrap()
+    })
+}
+
+/// The bug: a request with a smaller quota consumed the last status. The usage that exceeds this quota
+/// was then unknown to requests with a larger quota.
+#[test]
+fn a_smaller_quota_consumed_the_status_of_a_larger_quota() {
+    let windows = [fixed("core", 100), fixed("core", 200)];
+    // 50 units of the larger quota are left, or 150 tokens.
+    for ([small, large], used, left) in [(windows, 150, 50), (two_bursts(), 50, 150)] {
+        let (store, nodes) = fleet(4);
+        at_once(apply_one(&nodes[0], NOW, &large, &user(1), take(used, 1))).unwrap();
+        store.usually(Trouble::Lost(StoreError::Unavailable));
+        for id in 2..4 {
+            at_once(apply_one(&nodes[0], NOW, &small, &user(1), take(101, id))).unwrap();
+        }
+        let part = nodes[0].fallback_store().part_of(left);
+        assert_eq!(admitted(&nodes[0], NOW, &large), part, "{}", large.name());
+    }
+}
+
+/// The bug: a refused charge on a smaller bucket, which was full, removed the status of a larger
+/// bucket.
+#[test]
+fn a_full_smaller_bucket_removed_the_status_of_a_larger_bucket() {
+    let (store, nodes) = fleet(4);
+    let [small, large] = two_bursts();
+    at_once(apply_one(&nodes[0], NOW, &large, &user(1), take(50, 1))).unwrap();
+    at_once(apply_one(&nodes[0], NOW, &small, &user(1), take(101, 2))).unwrap();
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], NOW, &large), nodes[0].fallback_store().part_of(150));
+}
+
+/// The bug: the share used up the tokens that a bucket had regained since the last status.
+#[test]
+fn the_tokens_that_arrived_since_the_last_status_were_used_up() {
+    let (store, nodes) = fleet(1);
+    let [bucket, _] = two_bursts();
+    let at = |seconds| NOW.after(Millis::from_secs(seconds));
+    let take_at = |seconds, cost| {
+        at_once(apply_one(&nodes[0], at(seconds), &bucket, &user(1), take(cost, 1))).unwrap()
+    };
+    assert_eq!(take_at(0, 100).used, 100);
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], at(30), &bucket), 50);
+    store.usually(Trouble::None);
+    assert_eq!(take_at(30, 1).used, 100);
+    store.usually(Trouble::Lost(StoreError::Unavailable));
+    assert_eq!(admitted(&nodes[0], at(59), &bucket), 48, "the share has a state");
+}
+
 /// The bug: a reset removed only the last status under the quota of the reset.
 #[test]
 fn a_reset_kept_the_status_under_another_quota() {

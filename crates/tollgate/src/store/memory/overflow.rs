@@ -7,6 +7,7 @@
 //! as its usage.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use tollgate_core::algo::two_bucket;
 use tollgate_core::decide::{assess_operation, charge_admitted, expires_at};
@@ -85,7 +86,10 @@ impl Counter {
             let ceiling = (dropped > 0).then_some(self.ceiling.until);
             let dropped = ceiling.and_then(|until| charged_until(limit, dropped, until, now));
             return Some(match dropped {
-                Some(Cell::TwoBucket(dropped)) => Cow::Owned(sum_of(charged, &dropped)),
+                Some(Cell::TwoBucket(dropped)) => {
+                    let window = limit.window().get();
+                    Cow::Owned(sum_of(charged, &dropped, now.as_millis() / window))
+                }
                 _ => Cow::Borrowed(cell),
             });
         }
@@ -142,18 +146,23 @@ impl Counter {
     }
 }
 
-/// Returns the state with the units of both states. The estimate of this state is the sum of their
-/// estimates at any time.
-fn sum_of(one: &two_bucket::State, other: &two_bucket::State) -> Cell {
+/// Returns the state with the units of both states. `at` is the number of the bucket of the caller's
+/// time. The estimate of this state is the sum of their estimates at any time from then on. If that
+/// bucket is before the newest bucket of the states, the estimate may be higher: older units that
+/// still count are added to the previous bucket.
+fn sum_of(one: &two_bucket::State, other: &two_bucket::State, at: u64) -> Cell {
     let bucket = one.bucket.max(other.bucket);
-    let used_in = |state: &two_bucket::State, number: u64| match state.bucket.checked_sub(number) {
-        Some(0) => state.current,
-        Some(1) => state.previous,
-        _ => 0,
+    let oldest = at.min(bucket).saturating_sub(1);
+    let used_in = |state: &two_bucket::State, numbers: Range<u64>| {
+        let is_previous = state.bucket.checked_sub(1).is_some_and(|it| numbers.contains(&it));
+        let previous = if is_previous { state.previous } else { 0 };
+        let current = if numbers.contains(&state.bucket) { state.current } else { 0 };
+        current.saturating_add(previous)
     };
-    let units = |number| used_in(one, number).saturating_add(used_in(other, number));
-    let previous = bucket.checked_sub(1).map_or(0, units);
-    Cell::TwoBucket(two_bucket::State { bucket, previous, current: units(bucket) })
+    let units =
+        |numbers: Range<u64>| used_in(one, numbers.clone()).saturating_add(used_in(other, numbers));
+    let (previous, current) = (units(oldest..bucket), units(bucket..bucket.saturating_add(1)));
+    Cell::TwoBucket(two_bucket::State { bucket, previous, current })
 }
 
 /// Returns a new state of `limit` that has used `units`. All of these units expire at `until`, and
@@ -221,5 +230,35 @@ pub(super) fn untagged(mut operation: Operation) -> Option<Operation> {
             Some(operation)
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Millis;
+    use tollgate_core::algo::TwoBucket;
+
+    use super::*;
+
+    /// The bug: the clock of a caller was behind that of an earlier caller. The sum of the ceiling and
+    /// the cell lacked the units of the oldest bucket, although the bucket still counted.
+    #[test]
+    fn the_oldest_bucket_did_not_count_after_the_clock_was_set_back() {
+        let window = 10_000;
+        let limit = TwoBucket::new(20, Millis::new(window)).unwrap();
+        let limit = Limit::new("limit", Algorithm::TwoBucket(limit)).unwrap();
+        let now = Timestamp::from_millis(5 * window + 8_000);
+        for (of_cell, of_ceiling) in [(5, 6), (6, 4), (6, 5)] {
+            let cell = two_bucket::State { bucket: of_cell, previous: 10, current: 3 };
+            let dropped = two_bucket::State { bucket: of_ceiling, previous: 0, current: 5 };
+            let mut counter = Counter::default();
+            counter.keep(Some(Cell::TwoBucket(cell)), &limit);
+            let until = expires_at(&Cell::TwoBucket(dropped), &limit);
+            counter.ceiling = Ceiling { used: 5, until };
+            let used = |cell: &Cell| assess(Some(cell), &limit, Cost::PEEK, now).used;
+            let bound = used(&counter.bound(&limit, now).unwrap());
+            let both = [cell, dropped].map(|state| used(&Cell::TwoBucket(state)));
+            assert!(bound >= both[0] + both[1], "{bound} for {both:?}");
+        }
     }
 }
