@@ -49,6 +49,9 @@ const LAST_REQUEST: Duration = Duration::from_secs(1);
 const LINGER: Duration = Duration::from_secs(5);
 /// The longest time for closing an idle client connection to make room for a new one.
 const EVICTION_LINGER: Duration = Duration::from_millis(100);
+/// The longest wait for the end of connections that were cut off at the end of the drain. Their ends
+/// release the permits of their requests, and the caller may stop the runtime when [`run`] returns.
+const CUT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The size of hyper's buffer for a request head. The strict reader has already limited the size of
 /// the head, so this buffer only has to be large enough.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
@@ -70,7 +73,7 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// # Errors
 ///
 /// Returns [`Error::DrainTimeout`] if requests were still in flight after `timeouts.drain`; their
-/// connections are closed. Returns any other error at the start, because the settings are invalid.
+/// connections are closed, and this function returns at most one second later. Returns any other error at the start, because the settings are invalid.
 /// A failure of a client or of the upstream is no error of this function, and is reported in the
 /// response.
 pub async fn run<L, S, B>(
@@ -133,8 +136,8 @@ fn prepare(stream: &TcpStream) {
     let _ = socket2::SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_BYTES);
 }
 
-/// Waits until every client connection is closed, at most for `timeouts.drain`. Returns an error if
-/// connections are still open then.
+/// Waits until every client connection is closed, at most for `timeouts.drain`. Cuts off the
+/// connections that are still open then, and returns an error.
 async fn drain(
     settings: &Settings,
     connections: &Connections<Conversation, ConnectionMetrics>,
@@ -147,6 +150,7 @@ async fn drain(
     }
     let open = connections.in_use();
     phase.send_replace(Phase::Cut);
+    let _ = timeout(CUT_TIMEOUT, connections.all_closed()).await;
     Err(Error::DrainTimeout { connections: open, waited })
 }
 

@@ -13,6 +13,10 @@ use crate::connection::{Connection, ConnectionHandler, ConnectionLimits};
 use crate::connection_slots::{ConnectionSlot, ConnectionSlots};
 use crate::listen::Listener;
 
+/// The longest wait for the end of connections that were cut off. Their ends release the permits of
+/// their requests, and the caller may stop the runtime when [`serve`] returns.
+const CUT_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A listening socket and the protocol that it serves.
 pub struct Served {
     name: &'static str,
@@ -61,7 +65,8 @@ impl fmt::Debug for Served {
 /// If the future that this function returns is dropped, all connections are closed at once.
 ///
 /// # Errors
-/// [`DrainTimeout`] if clients were still being served after `drain`. Their connections are closed.
+/// [`DrainTimeout`] if clients were still being served after `drain`. Their connections are closed,
+/// and this function returns when all of them have ended, at most one second later.
 pub async fn serve(
     listeners: Vec<Served>,
     drain: Duration,
@@ -77,6 +82,9 @@ pub async fn serve(
     pin!(shutdown).await;
     let ended = end(&phase, listening, &all_slots, drain).await;
     phase.send_replace(Phase::Cut);
+    if ended.is_err() {
+        let _ = timeout(CUT_TIMEOUT, all_free(&all_slots)).await;
+    }
     ended
 }
 
@@ -92,15 +100,13 @@ async fn end(
     drain: Duration,
 ) -> Result<(), DrainTimeout> {
     phase.send_replace(Phase::Draining);
-    let all_free = async {
+    let drained = async {
         // All slots may be free for a short time between two clients of the backlog, so the accept
         // loops have to end first.
         while listening.join_next().await.is_some() {}
-        for slots in all_slots {
-            slots.all_free().await;
-        }
+        all_free(all_slots).await;
     };
-    if timeout(drain, all_free).await.is_ok() {
+    if timeout(drain, drained).await.is_ok() {
         return Ok(());
     }
     let left = all_slots
@@ -109,6 +115,13 @@ async fn end(
         .filter(|(_, left)| *left > 0)
         .collect();
     Err(DrainTimeout { left, waited: drain })
+}
+
+/// Waits until every slot of every listener is free.
+async fn all_free(all_slots: &[ConnectionSlots]) {
+    for slots in all_slots {
+        slots.all_free().await;
+    }
 }
 
 /// Serves `listener`: passes each client that gets a slot to `handler`.

@@ -172,15 +172,14 @@ impl Receipt {
     /// counts, both receipts may have a charge in the same window or block of this limit. These two
     /// charges become one entry with both costs. Charges in two windows stay separate entries, and
     /// one call refunds each charge in its window. Two reservations stay separate entries too,
-    /// because each of them is settled.
+    /// because each of them is settled. Only one of the receipts has a permit of a concurrency
+    /// limit.
     pub(crate) fn joined(one: Option<Self>, other: Option<Self>) -> Option<Self> {
         match (one, other) {
             (Some(mut one), Some(other)) => {
                 let is_reservation = one.is_reservation();
                 for entry in other.entries {
-                    let is_joined = |known: &&mut Entry| {
-                        known.is_where(&entry) && (!is_reservation || entry.is_permit())
-                    };
+                    let is_joined = |known: &&mut Entry| !is_reservation && known.is_where(&entry);
                     match one.entries.iter_mut().find(is_joined) {
                         Some(known) => {
                             known.cost = known.cost.plus(entry.cost);
@@ -340,6 +339,15 @@ impl Receipt {
     pub(crate) fn permits(&self) -> impl Iterator<Item = (&Limit, &Subject)> {
         let permits = self.entries.iter().filter(|entry| entry.is_permit());
         permits.map(|entry| (&*entry.limit, &entry.subject))
+    }
+
+    /// Returns whether the receipt has a permit of the counter that `planned` charges.
+    pub(crate) fn has_permit_of(&self, planned: &PlannedCharge) -> bool {
+        let counters = planned.limit.state_digest();
+        has_permits(&planned.limit)
+            && self.permits().any(|(limit, subject)| {
+                limit.state_digest() == counters && *subject == planned.subject
+            })
     }
 
     /// Returns the operations of the store call that renews the permits.

@@ -92,8 +92,12 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 }
 
 /// Returns the files to which the policy file `policy` refers. Returns no files if `policy` cannot
-/// be read, which is reported later.
+/// be read, which is reported later, or if `policy` is no regular file. A pipe can be read only
+/// once, and is read when the policy is loaded.
 fn named_files(policy: &Path) -> Vec<PathBuf> {
+    if !policy.is_file() {
+        return Vec::new();
+    }
     let bytes = tollgate_policy::read(policy).unwrap_or_default();
     tollgate_policy::named_files(policy, &bytes)
 }

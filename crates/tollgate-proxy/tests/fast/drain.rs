@@ -1,9 +1,14 @@
 use std::{sync::Arc, time::Duration};
 
-use http::Response;
+use http::{Request, Response};
 use http_body_util::Full;
-use tokio::{net::TcpStream, sync::Semaphore};
-use tollgate_proxy::Error;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+};
+use tollgate_proxy::{Error, Forward, RequestBody, run};
+use tower::{ServiceExt, util::service_fn};
+use tower_layer::layer_fn;
 
 use crate::{
     setup::{Client, Proxy, header, settings, statuses, within},
@@ -101,6 +106,43 @@ async fn what_outlasts_the_drain_is_cut_off_and_reported() {
     let waited = Duration::from_millis(50);
     assert_eq!(ended, Err(Error::DrainTimeout { connections: 1, waited }));
     assert_eq!(client.read_to_end().await, "");
+}
+
+/// The bug: `run` returned before the connections that it cut off had ended. The process then ended
+/// its runtime, and the permits of their requests were held until they expired.
+#[tokio::test]
+async fn connections_that_were_cut_off_outlived_the_proxy() {
+    const CLIENTS: u32 = 50;
+    let (held, upstream) = Held::start().await;
+    let mut settings = settings(upstream);
+    settings.timeouts.drain = Duration::from_millis(50);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    // A request has one of the permits while it is in flight.
+    let permits = Arc::new(Semaphore::new(CLIENTS as usize));
+    let of_requests = Arc::clone(&permits);
+    let layer = layer_fn(move |forward: Forward| {
+        let permits = Arc::clone(&of_requests);
+        service_fn(move |request: Request<RequestBody>| {
+            let (forward, permits) = (forward.clone(), Arc::clone(&permits));
+            async move {
+                let _permit = permits.acquire().await.expect("open");
+                forward.oneshot(request).await
+            }
+        })
+    });
+    let mut clients = Vec::new();
+    let shutdown = async {
+        for _ in 0..CLIENTS {
+            let mut client = Client::connect(address).await;
+            client.send(REQUEST).await;
+            clients.push(client);
+        }
+        within(held.arrived.acquire_many(CLIENTS)).await.expect("open").forget();
+    };
+    let ended = run(listener, settings, layer, shutdown).await;
+    assert!(matches!(ended, Err(Error::DrainTimeout { connections: CLIENTS, .. })), "{ended:?}");
+    assert_eq!(permits.available_permits(), CLIENTS as usize);
 }
 
 #[tokio::test]

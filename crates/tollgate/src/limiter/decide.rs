@@ -154,9 +154,10 @@ impl<S: Store> Limiter<S> {
     ///
     /// If the rules charge on completion, this call only peeks at the limits, and
     /// [`Decision::pending`] contains the charges. A second store call charges the limits of shadow
-    /// rules and the limits that are not enforced for their subjects. A third store call charges
-    /// candidates. The second and the third call cannot reject the request. An active override
-    /// replaces the policy's limit for its subject.
+    /// rules and the limits that are not enforced for their subjects, except concurrency limits of
+    /// which the request already holds a permit. A third store call charges candidates. The second
+    /// and the third call cannot reject the request. An active override replaces the policy's limit
+    /// for its subject.
     ///
     /// Never fails. If the store does not answer, [`DecisionRequest::on_failure`] decides, and
     /// [`Decision::source`] names the component that decided. The returned future borrows nothing
@@ -201,7 +202,7 @@ impl<S: Store> Limiter<S> {
         };
         async move {
             if let Some(planned) = unpaid {
-                Box::pin(self.charge_unpaid(now, &planned)).await;
+                Box::pin(self.charge_unpaid(now, &planned, None)).await;
             }
             // All charges of the request share this id, so they are refunded and renewed together.
             let id = new_charge_id();

@@ -309,31 +309,34 @@ impl<S: Store> Limiter<S> {
             let ChargeRecord { receipt, reserved, .. } = std::mem::take(&mut outcome.record);
             // A limit that counts refusals keeps the units of the refused request.
             let undone = receipt.map(Receipt::without_counted_refusals);
-            self.refund_both(now, [undone, reserved], terms.abandon).await;
+            self.refund_together(now, [undone, reserved], terms.abandon).await;
         }
         match outcome.source {
             DecisionSource::Fallback(error) if terms.on_failure != OnFailure::Local => {
                 let ChargeRecord { receipt, reserved, .. } = outcome.record;
-                self.refund_both(now, [receipt, reserved], terms.abandon).await;
+                self.refund_together(now, [receipt, reserved], terms.abandon).await;
                 EvaluationOutcome::failure(now, error)
             }
             _ => outcome,
         }
     }
 
-    /// Refunds `receipts`, one after the other. If the returned future is dropped, `abandon`
-    /// receives the receipts whose refund was not answered.
-    async fn refund_both<A: Fn(Receipt) + Copy>(
+    /// Refunds `receipts`, which are receipts of one evaluation, in one store call. If the returned
+    /// future is dropped, the store still executes this call, and `abandon` receives the receipts.
+    async fn refund_together<A: Fn(Receipt) + Copy>(
         &self,
         now: Timestamp,
         receipts: [Option<Receipt>; 2],
         abandon: A,
     ) {
         let mut held = receipts.map(|receipt| HeldReceipt::new(receipt, abandon));
+        let receipts = held.each_ref().map(|held| held.receipt.as_ref());
+        let refunds: Vec<_> = receipts.iter().flatten().flat_map(|it| it.refunds()).collect();
+        if !refunds.is_empty() {
+            // If the store does not answer, the charges remain.
+            let _ = self.apply_refunds(now, &refunds, &receipts).await;
+        }
         for HeldReceipt { receipt, .. } in &mut held {
-            if let Some(receipt) = receipt {
-                let _ = self.refund_shared(now, receipt).await;
-            }
             *receipt = None;
         }
     }

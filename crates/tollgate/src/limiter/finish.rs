@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::policy::{ChargeOn, PlannedCharge};
-use tollgate_core::{Admission, Store, StoreError, Timestamp};
+use tollgate_core::{Admission, Charge, Store, StoreError, Timestamp};
 
 use super::Limiter;
 use crate::decision::{Completion, Decision, Pending, Settlement};
@@ -84,11 +84,22 @@ impl<S: Store> Limiter<S> {
         if receipt.is_empty() {
             return Ok(());
         }
-        let refunds = receipt.refunds();
-        let answer = self.store.apply(now, &refunds).await;
-        self.notify_holds(&refunds, &answer);
-        self.queues.slots_freed(receipt);
-        self.hold_times.released(receipt, now);
+        self.apply_refunds(now, &receipt.refunds(), &[Some(receipt)]).await
+    }
+
+    /// Sends `refunds`, the operations that refund `receipts`, to the store in one call.
+    pub(super) async fn apply_refunds(
+        &self,
+        now: Timestamp,
+        refunds: &[Charge<'_>],
+        receipts: &[Option<&Receipt>],
+    ) -> Result<(), StoreError> {
+        let answer = self.store.apply(now, refunds).await;
+        self.notify_holds(refunds, &answer);
+        for receipt in receipts.iter().flatten() {
+            self.queues.slots_freed(receipt);
+            self.hold_times.released(receipt, now);
+        }
         answer.map(|_| ())
     }
 

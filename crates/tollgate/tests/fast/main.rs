@@ -19,6 +19,7 @@ mod receipts;
 mod request_limiter;
 mod reservations;
 mod server_examples;
+mod shadow_permits;
 mod shed;
 mod tenants;
 mod tower;

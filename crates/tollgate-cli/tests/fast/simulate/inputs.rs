@@ -193,6 +193,21 @@ fn a_report_replaced_a_file_that_a_policy_includes() {
     assert_eq!(std::fs::read_to_string(&limits).unwrap(), text);
 }
 
+/// The bug: with `--report`, the policy was read twice. The second time, a pipe was empty.
+#[test]
+fn a_policy_from_a_pipe_was_empty_if_a_report_was_written() {
+    let folder = TempDir::new().unwrap();
+    let page = folder.path().join("report.html").display().to_string();
+    let log = shipped_log();
+    let arguments = ["--json", "--policy", "/dev/stdin", "--report", &page, &log];
+    // The second run replaces the report of the first run.
+    for _ in 0..2 {
+        let policy = b"limits: { all: { quota: 5, window: 60s } }\nrules: [{ limits: all }]\n";
+        let report = json(&simulate_with(&arguments, policy));
+        assert!(report["refused"].as_u64().unwrap() > 0, "{report}");
+    }
+}
+
 #[test]
 fn responses_are_counted_by_their_statuses_in_the_log() {
     let folder = TempDir::new().unwrap();

@@ -1,5 +1,6 @@
 //! Rules that peek on arrival and charge when the response is known.
 
+use std::num::NonZeroU64;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Waker};
@@ -11,7 +12,9 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tollgate::Limiter;
 use tollgate::model::policy::answers::RefundPolicy;
-use tollgate::model::policy::{ChargeOn, OnFailure, ResponseSettings, Rule, RuleMode};
+use tollgate::model::policy::{
+    ChargeOn, Meter, MeteredLimit, OnFailure, ResponseSettings, Rule, RuleMode,
+};
 use tollgate::model::{Limit, Millis, Policy, Refusals, RequestAttributes, Store, StoreError};
 use tollgate::observe::{CompletionCounts, Completions};
 
@@ -270,4 +273,24 @@ async fn a_client_that_disconnected_during_the_release_of_its_permit_kept_the_pe
     world.limiter.store().next([Trouble::None, Trouble::Held(never)]);
     timeout(Duration::ZERO, world.get("/")).await.map(drop).expect_err("the release is held");
     assert_eq!(used_of_each(&world).await, [1, 0]);
+}
+
+/// The bug: a refused request was refunded by two store calls. If the client disconnected before the
+/// first of them was answered, the second was not made, and its units stayed reserved.
+#[tokio::test]
+async fn a_client_that_disconnected_during_a_refund_kept_its_reservation() {
+    let failures = window("failures", 9).with_counted([401].into_iter().collect());
+    let limits = vec![window("core", 1), window("metered", 100), failures];
+    let mut all = rule("all", "/**", &[0, 1, 2], RuleMode::Enforce);
+    all.charge = ChargeOn::Completion;
+    let meter = Arc::new(Meter::Size { bytes: NonZeroU64::MIN });
+    all.metered.push(MeteredLimit { limit: 1, meter, reserve: None });
+    let world = World::over(policy(limits, vec![all], github()), Faulty::new());
+    drop(world.get("/").await);
+    let before = used_of_each(&world).await;
+    assert_eq!(before[0], 1, "the next request is refused");
+    let never = Arc::new(Semaphore::new(0));
+    world.limiter.store().next([Trouble::None, Trouble::Late(never)]);
+    timeout(Duration::ZERO, world.get("/")).await.map(drop).expect_err("the refund is late");
+    assert_eq!(used_of_each(&world).await, before);
 }
