@@ -156,7 +156,7 @@ fn a_sample_that_is_off_stays_empty() {
 fn a_new_policy_changes_what_is_recorded() {
     let sample = TrafficSample::new(&Policy::default());
     send(&sample, START, 1, &[("x-plan", b"pro")]);
-    sample.on_policy_replaced(&policy());
+    sample.on_policy_replaced(policy());
     send(&sample, START, 1, &[("x-plan", b"pro")]);
     let (_, found) = read(&sample, START);
     assert_eq!((found[0].len(), found[1].len()), (0, 1));

@@ -11,8 +11,8 @@ use super::{Fallback, FallbackStore};
 use crate::join::{join_all, join_pair};
 use tollgate::receipt::new_charge_id;
 
-/// The most attempts to charge the store for one entry. Each attempt charges fewer units than the
-/// attempt before, because other nodes have used the limit.
+/// The most attempts of one call to charge the store for one entry. Each attempt charges fewer units
+/// than the attempt before, because other nodes have used the limit.
 const ATTEMPTS: usize = 4;
 
 impl<A: Store, B: FallbackStore> Fallback<A, B> {
@@ -150,7 +150,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
             units.excess = units.excess.saturating_add(units.next - fits);
             units.next = fits;
         }
-        if attempts > 1 || charging.local.units.next == 0 {
+        if charging.local.units.next == 0 {
             charging.give_up();
         }
         Ok(())
