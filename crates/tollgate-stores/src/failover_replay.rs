@@ -57,7 +57,8 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 ///   reading. For permits, each permit is joined by its id. For sliding windows, logs and
 ///   two-bucket estimates, this node's own counted charges are joined, each at its position.
 /// - Refunds and resets through this node lower the recorded state. Answers to calls that were in
-///   flight during a refund or reset do not raise the recorded state again.
+///   flight during a refund or reset do not raise the recorded state again. A token bucket has a
+///   record for each quota of a subject, and a refund lowers only the record of its own quota.
 /// - A replay pauses charges for at most [`with_time`](Self::with_time), counted from the time at
 ///   which the store could be reached, plus the time of one more query to the store. Replays run
 ///   one at a time. A caller waits at most until the deadline around this store, and state that was

@@ -261,9 +261,8 @@ impl LazyTransfer {
                 Algorithm::TokenBucket(bucket) => bucket.burst(),
                 _ => 0,
             };
-            let has_arrived =
-                |arrival: TransferEpoch| arrival.epoch == epoch && arrival.burst >= burst;
-            if !self.entries.get(key).is_some_and(has_arrived) {
+            let is_open = |arrival: TransferEpoch| arrival.epoch != epoch || arrival.burst < burst;
+            if self.entries.get(key).is_none_or(is_open) {
                 cell_keys.push(CellKey { limit: charge.limit, subject: charge.subject });
                 keys.push((key, TransferEpoch { epoch, burst, at: now }));
             }

@@ -162,7 +162,7 @@ fn a_bucket_with_two_rates_is_replayed_as_it_was() {
     let (servers, [node]) = nodes();
     let [small, large] = two_bursts();
     let at = |seconds| NOW.after(Millis::from_secs(seconds));
-    let one = |seconds, limit, cost| {
+    let one = |seconds: u64, limit: &Limit, cost| {
         let take = take(cost, seconds.into());
         at_once(apply_one(&node, at(seconds), limit, &user(1), take)).unwrap().used
     };
