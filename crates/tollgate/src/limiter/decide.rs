@@ -202,7 +202,7 @@ impl<S: Store> Limiter<S> {
         };
         async move {
             if let Some(planned) = unpaid {
-                Box::pin(self.charge_unpaid(now, &planned, None)).await;
+                Box::pin(self.charge_unpaid(now, &planned)).await;
             }
             // All charges of the request share this id, so they are refunded and renewed together.
             let id = new_charge_id();

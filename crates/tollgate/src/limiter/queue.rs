@@ -130,7 +130,7 @@ impl<S: Store> Limiter<S> {
     ) -> Answered {
         let turn = timeout_at(until, ticket.queue.turn.lock()).await;
         while turn.is_ok() && Instant::now() < until {
-            self.charge_unpaid_since(planned, until).await;
+            self.charge_unpaid_since(planned).await;
             let answered = self.attempt(self.now(), planned, operation).await;
             if missing_slot(planned, &answered).is_none() {
                 return answered;
@@ -139,15 +139,15 @@ impl<S: Store> Limiter<S> {
             let _ = timeout_at(next, ticket.queue.freed.notified()).await;
         }
         // The last query is a charge, so the limits count the request even if they refuse it.
-        self.charge_unpaid_since(planned, until).await;
+        self.charge_unpaid_since(planned).await;
         self.charge(self.now(), planned, operation).await
     }
 
     /// Charges the unpaid costs that have arisen since the request joined the queue, for example of
-    /// the request that freed the slot. Waits for charges of other requests at most until `until`.
-    async fn charge_unpaid_since(&self, planned: &[PlannedCharge], until: Instant) {
+    /// the request that freed the slot.
+    async fn charge_unpaid_since(&self, planned: &[PlannedCharge]) {
         if !self.unpaid.is_empty() {
-            Box::pin(self.charge_unpaid(self.now(), planned, Some(until))).await;
+            Box::pin(self.charge_unpaid(self.now(), planned)).await;
         }
     }
 

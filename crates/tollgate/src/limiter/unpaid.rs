@@ -210,14 +210,8 @@ impl<S: Store> Limiter<S> {
 
     /// Charges the unpaid costs of the subjects of `planned`, as far as the limits have units left.
     /// The rest stays unpaid. While another request charges one of these costs, this request waits,
-    /// so a burst of requests cannot use the units with which the cost has to be paid. This request
-    /// waits at most for [`MAX_UNPAID_WAIT`], and at most until `latest`.
-    pub(super) async fn charge_unpaid(
-        &self,
-        now: Timestamp,
-        planned: &[PlannedCharge],
-        latest: Option<Instant>,
-    ) {
+    /// so a burst of requests cannot use the units with which the cost has to be paid.
+    pub(super) async fn charge_unpaid(&self, now: Timestamp, planned: &[PlannedCharge]) {
         let mut until = None;
         for PlannedCharge { limit, subject, .. } in planned {
             while let Some(action) = self.unpaid.begin_charge(limit, subject) {
@@ -227,7 +221,7 @@ impl<S: Store> Limiter<S> {
                         charging.end(paid);
                         break;
                     }
-                    UnpaidAction::Wait(state) => match ended(state, latest, &mut until).await {
+                    UnpaidAction::Wait(state) => match ended(state, &mut until).await {
                         // After the end of the charge, the limit had no room for the units that are
                         // still unpaid. After the longest wait, the units stay unpaid. The costs of
                         // the next limits are still charged.
@@ -277,18 +271,14 @@ enum ChargeEnd {
     Ended,
     /// The charging client disconnected.
     Dropped,
-    /// The charge has not ended within the longest wait.
+    /// The charge has not ended within [`MAX_UNPAID_WAIT`].
     TimedOut,
 }
 
 /// Waits for the end of a charge. `until` is the time at which all waits of the decision together
-/// end, which is not after `latest`. The first wait sets this time. Without a runtime there is no
-/// timer, so the wait is not bounded.
-async fn ended(
-    mut state: ChargeState,
-    latest: Option<Instant>,
-    until: &mut Option<Instant>,
-) -> ChargeEnd {
+/// end. The first wait sets this time. Without a runtime there is no timer, so the wait is not
+/// bounded.
+async fn ended(mut state: ChargeState, until: &mut Option<Instant>) -> ChargeEnd {
     let ended = async {
         match state.wait_for(|has_ended| *has_ended).await {
             Ok(_) => ChargeEnd::Ended,
@@ -298,10 +288,7 @@ async fn ended(
     if Handle::try_current().is_err() {
         return ended.await;
     }
-    let until = *until.get_or_insert_with(|| {
-        let until = Instant::now() + MAX_UNPAID_WAIT;
-        latest.map_or(until, |latest| latest.min(until))
-    });
+    let until = *until.get_or_insert_with(|| Instant::now() + MAX_UNPAID_WAIT);
     timeout_at(until, ended).await.unwrap_or(ChargeEnd::TimedOut)
 }
 

@@ -282,34 +282,6 @@ async fn a_request_in_a_queue_did_not_pay_the_cost_of_the_request_before_it() {
     assert_eq!(refused, ["tokens"], "90 of 100 are paid");
 }
 
-/// The bug: a request that left a queue waited for the charge of an unpaid cost after the time that
-/// its queue allows, up to two seconds.
-#[tokio::test(start_paused = true)]
-async fn a_request_in_a_queue_waited_longer_than_its_queue_allows() {
-    let limiter = Limiter::new(policy(), Faulty::new()).with_clock(ManualClock::new(START));
-    let policy = limiter.policy();
-    let wait = Millis::new(200);
-    let request = || {
-        let mut plan = policy.plan(&FACTS, limiter.key());
-        // One request takes both slots.
-        plan.enforced[2].cost = Cost::new(2).unwrap();
-        let (queue, reservation) = (Some(Queue { wait, length: 1 }), Reservation::All(MINUTE));
-        DecisionRequest { reservation, queue, ..DecisionRequest::new(START, &policy, plan) }
-    };
-    let first = limiter.decide(request()).await.receipt.unwrap();
-    let started = Instant::now();
-    let mut second = pin!(limiter.decide(request()));
-    timeout(Duration::ZERO, &mut second).await.expect_err("no slot is free");
-    limiter.settle(first, tokens(200)).await.unwrap();
-    let never = Arc::new(Semaphore::new(0));
-    limiter.store().next([Trouble::Held(never)]);
-    let mut third = pin!(reserve_at(&limiter, START, MINUTE));
-    timeout(Duration::ZERO, &mut third).await.expect_err("it charges the unpaid cost");
-    second.await;
-    let allowed = Duration::from_millis(wait.get());
-    assert!((allowed..allowed * 2).contains(&started.elapsed()), "{:?}", started.elapsed());
-}
-
 #[tokio::test]
 async fn a_reset_cancels_carried_over_costs() {
     let limiter = limiter(&HashKey::random());
