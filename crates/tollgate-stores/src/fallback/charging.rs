@@ -6,7 +6,7 @@ use tollgate_core::{
     Refusals, Store, StoreError, Timestamp,
 };
 
-use super::local_charges::{LocalCharge, LocalCharges};
+use super::local_charges::{CHARGED_BY_ONE_CALL, LocalCharge, LocalCharges, MAX_LOCAL_CHARGES};
 use super::{Fallback, FallbackStore};
 use crate::join::{join_all, join_pair};
 use tollgate::receipt::new_charge_id;
@@ -73,7 +73,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     /// charge the admitted units, and the other nodes would not count these units.
     pub async fn charge_local(&self, now: Timestamp) {
         let Some(_pass) = self.local_charges.pass(now) else { return };
-        loop {
+        // Entries that the store refuses are put back. They wait for the next call.
+        for _ in 0..MAX_LOCAL_CHARGES.div_ceil(CHARGED_BY_ONE_CALL) {
             let some = self.local_charges.take_some(now);
             if some.is_empty() || self.charge_all(now, some, ATTEMPTS).await.is_err() {
                 return;
@@ -110,11 +111,10 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         let used = self.fallback_store.used(now, limit, subject).await;
         charging.local.units.keep(used);
         for _ in 0..attempts {
-            let Some(cost) =
-                Cost::new(charging.local.units.next).filter(|cost| *cost != Cost::PEEK)
-            else {
+            let cost = Cost::up_to(charging.local.units.next);
+            if cost == Cost::PEEK {
                 break;
-            };
+            }
             let LocalCharge { limit, subject, .. } = &charging.local;
             let operation = Operation::Charge { cost, id: new_charge_id() };
             let charge = Charge { limit, subject, operation };

@@ -217,7 +217,8 @@ impl LocalCharges {
         };
         if let Some(known) = subjects.get_mut(subject) {
             known.units.add(units);
-            if *known.limit != *limit && counts_as_much(limit, &known.limit) {
+            // A larger quota has room for more of the units.
+            if *known.limit != *limit && known.limit.capacity() <= limit.capacity() {
                 known.limit = shared();
             }
         } else if self.entries.load(Ordering::Relaxed) < MAX_LOCAL_CHARGES {
@@ -247,11 +248,13 @@ impl LocalCharges {
         let mut limits = self.limits.lock();
         let mut taken = Vec::new();
         for charge in charges {
-            let counters = counters(charge.limit);
-            let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
-            if let Some((subject, entry)) = of_limit.subjects.remove_entry(charge.subject) {
-                self.entries.fetch_sub(1, Ordering::Relaxed);
-                taken.push(LocalCharge::new(subject, entry));
+            let (digest, schedule, _) = counters(charge.limit);
+            let of_any_burst = (digest, schedule, 0)..=(digest, schedule, u64::MAX);
+            for (_, of_limit) in limits.by_counters.range_mut(of_any_burst) {
+                if let Some((subject, entry)) = of_limit.subjects.remove_entry(charge.subject) {
+                    self.entries.fetch_sub(1, Ordering::Relaxed);
+                    taken.push(LocalCharge::new(subject, entry));
+                }
             }
         }
         taken.retain(|charge| now < charge.units.expires_at);
@@ -330,10 +333,13 @@ impl LocalCharge {
     }
 }
 
-/// The identity of a limit's counters, and the name of the limit's schedule. The schedule is part
-/// of the identity because the windows of a limit can depend on the subject, and the later charge
-/// opens the window of its own subject.
-type Counters = (u128, &'static str);
+/// The identity of a limit's counters, the name of the limit's schedule, and the burst of a token
+/// bucket.
+///
+/// The schedule is part of the identity because the windows of a limit can depend on the subject,
+/// and the later charge opens the window of its own subject. The burst is part of it because units
+/// that still count under a larger burst do not count under a smaller one.
+type Counters = (u128, &'static str, u64);
 
 fn counters(limit: &Limit) -> Counters {
     let schedule = match limit.algorithm() {
@@ -343,17 +349,11 @@ fn counters(limit: &Limit) -> Counters {
         },
         _ => "",
     };
-    (limit.state_digest(), schedule)
-}
-
-/// Returns whether a charge with the quota of `one` counts at least as many units as with the quota
-/// of `other`. A larger quota has room for more units. A charge on a larger bucket can leave
-/// more tokens than a smaller bucket has room for, so a smaller bucket would not count the charge.
-const fn counts_as_much(one: &Limit, other: &Limit) -> bool {
-    match one.algorithm() {
-        Algorithm::TokenBucket(_) => one.capacity() <= other.capacity(),
-        _ => one.capacity() >= other.capacity(),
-    }
+    let burst = match limit.algorithm() {
+        Algorithm::TokenBucket(_) => limit.capacity(),
+        _ => 0,
+    };
+    (limit.state_digest(), schedule, burst)
 }
 
 /// Returns whether charges use up units of the limit. A concurrency limit grants permits instead. A

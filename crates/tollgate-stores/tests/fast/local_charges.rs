@@ -164,6 +164,39 @@ fn units_under_two_quotas_were_charged_with_the_one_that_counts_fewer() {
     assert_eq!(one(&node, &pro, &subject, take(0, 3)).used, 5_000 - 59);
 }
 
+/// The bug: units under a larger burst were charged with the smaller burst of another plan of the
+/// subject, under which the bucket was full again.
+#[test]
+fn units_under_a_larger_burst_were_lost_when_a_smaller_bucket_was_full_again() {
+    let (node, subject, [free, pro]) = (node(1), user(1), two_plans(&bucket()));
+    let later = NOW.after(Millis::from_secs(2));
+    fails(&node);
+    at_once(apply_one(&node, NOW, &free, &subject, take(1, 1))).unwrap();
+    let reading = at_once(apply_one(&node, later, &pro, &subject, take(150, 2))).unwrap();
+    assert_eq!(reading.admission, Admission::Now);
+    recovers(&node);
+    at_once(apply_one(&node, later, &pro, &subject, take(0, 3))).unwrap();
+    let counts = LocalChargeCounts { charged: 150, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
+}
+
+/// A call for another subject attempts each charge only once, so it does not know yet whether the
+/// store counts the part that fits.
+#[test]
+fn a_call_for_another_subject_gives_up_no_units_before_the_rest_was_charged() {
+    let (node, limit, subject) = (node(1), fixed("core", 20), user(1));
+    fails(&node);
+    one(&node, &limit, &subject, take(12, 1));
+    recovers(&node);
+    one(node.store(), &limit, &subject, take(15, 2));
+    let later = NOW.after(Millis::new(50));
+    at_once(apply_one(&node, later, &limit, &user(2), take(1, 3))).unwrap();
+    assert_eq!(node.local_charges(), LocalChargeCounts::default());
+    assert_eq!(one(&node, &limit, &subject, take(0, 4)).used, 20);
+    let counts = LocalChargeCounts { charged: 5, exceeded: 7, ..LocalChargeCounts::default() };
+    assert_eq!(node.local_charges(), counts);
+}
+
 /// The store refused the whole charge and did not answer the charge for the part that fits. Then a
 /// client refunded more units than this part.
 #[test]
