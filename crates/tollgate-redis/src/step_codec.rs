@@ -1,10 +1,12 @@
 //! The codec of the step, which encodes jobs into commands and decodes replies into readings.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, RedisError, RedisResult, Value};
+use tokio::time::Instant;
 use tollgate_core::Timestamp;
 
 use crate::answer::Answer;
@@ -24,6 +26,10 @@ use crate::script::{
 /// next command tries again to create keys.
 const TIGHT_COMMANDS: u32 = 64;
 
+/// The longest time for which commands create no keys after a server reported that it is out of
+/// memory. To a server with few subjects, the next [`TIGHT_COMMANDS`] commands may take minutes.
+const TIGHT_TIME: Duration = Duration::from_secs(1);
+
 /// The codec for the step in one server.
 #[derive(Debug)]
 pub(crate) struct StepCodec {
@@ -35,14 +41,24 @@ pub(crate) struct StepCodec {
     /// How the step runs in the primary of this server. `None` if this server is not a replica.
     primary: Option<Arc<AtomicRuntimeInfo>>,
     tight_commands_left: AtomicU32,
+    /// The end of [`TIGHT_TIME`], in ms since `created`.
+    tight_until: AtomicU64,
+    created: Instant,
 }
 
 impl StepCodec {
     /// Creates a codec for a server that is not connected yet. Until [`Codec::load`], the codec
     /// uses the step as a script.
     pub(crate) fn new(choice: RuntimeChoice, client_role: ClientRole) -> Self {
-        let (ways, tight_commands_left) = (Arc::default(), AtomicU32::new(0));
-        Self { choice, client_role, ways, primary: None, tight_commands_left }
+        Self {
+            choice,
+            client_role,
+            ways: Arc::default(),
+            primary: None,
+            tight_commands_left: AtomicU32::new(0),
+            tight_until: AtomicU64::new(0),
+            created: Instant::now(),
+        }
     }
 
     /// Returns a codec for a replica of this server, for jobs that only read.
@@ -65,13 +81,29 @@ impl StepCodec {
     }
 
     /// Returns whether the next command may create keys, and counts this command. After the server
-    /// reported that it is out of memory, [`TIGHT_COMMANDS`] commands may not create keys.
+    /// reported that it is out of memory, the commands within [`TIGHT_TIME`] may not create keys, at
+    /// most [`TIGHT_COMMANDS`] of them.
     fn room(&self) -> KeyCreation {
         let fewer = |left: u32| left.checked_sub(1);
+        // The clock is read only after such a report.
         match self.tight_commands_left.try_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
-            Ok(_) => KeyCreation::Denied,
-            Err(_) => KeyCreation::Allowed,
+            Ok(_) if self.millis() < self.tight_until.load(Ordering::Relaxed) => {
+                KeyCreation::Denied
+            }
+            _ => KeyCreation::Allowed,
         }
+    }
+
+    /// Lets the next commands create no keys, because the server is out of memory.
+    fn deny_keys(&self) {
+        let until = self.millis().saturating_add(millis(TIGHT_TIME));
+        self.tight_until.store(until, Ordering::Relaxed);
+        self.tight_commands_left.store(TIGHT_COMMANDS, Ordering::Relaxed);
+    }
+
+    /// Returns the time since this value was created, in ms.
+    fn millis(&self) -> u64 {
+        millis(self.created.elapsed())
     }
 }
 
@@ -157,12 +189,17 @@ impl Codec for StepCodec {
         if is_unloaded(error) || is_without_module(error) {
             ErrorAction::Load
         } else if is_out_of_memory(error) {
-            self.tight_commands_left.store(TIGHT_COMMANDS, Ordering::Relaxed);
+            self.deny_keys();
             ErrorAction::Reencode
         } else {
             ErrorAction::Nothing
         }
     }
+}
+
+/// Converts `time` to whole milliseconds, rounded down.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A [`RuntimeInfo`] that is unknown at first. Any thread can read or set it.
@@ -199,5 +236,30 @@ impl AtomicRuntimeInfo {
         };
         let read_only = if ways.reads == ReadVerb::ReadOnly { Self::READ_ONLY } else { 0 };
         self.0.store(Self::KNOWN | runs | read_only, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The defect: after the error, a server that received few commands received no new keys for
+    /// minutes, although its memory was free again.
+    #[test]
+    fn a_server_with_few_commands_receives_new_keys_soon_after_it_was_out_of_memory() {
+        let mut codec = StepCodec::new(RuntimeChoice::Best, ClientRole::ReadWrite);
+        assert_eq!(codec.room(), KeyCreation::Allowed);
+        codec.deny_keys();
+        assert_eq!(codec.room(), KeyCreation::Denied);
+        codec.created -= TIGHT_TIME;
+        assert_eq!(codec.room(), KeyCreation::Allowed);
+    }
+
+    #[test]
+    fn a_busy_server_receives_new_keys_after_some_commands() {
+        let codec = StepCodec::new(RuntimeChoice::Best, ClientRole::ReadWrite);
+        codec.deny_keys();
+        let denied = (0..=TIGHT_COMMANDS).filter(|_| codec.room() == KeyCreation::Denied).count();
+        assert_eq!(denied, TIGHT_COMMANDS as usize);
     }
 }

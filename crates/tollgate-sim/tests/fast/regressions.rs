@@ -88,6 +88,14 @@ fn units_that_do_not_fit_are_given_up_after_the_rest_was_charged() {
     assert_sound(Kind::Outage, &[203_411]);
 }
 
+/// The defect: after a server was out of memory, a node created no keys with its next 64 commands to
+/// this server. If the server had few subjects, these commands took more than 10 s.
+#[test]
+fn a_server_with_few_commands_receives_new_keys_soon_after_it_was_out_of_memory() {
+    assert_sound(Kind::Overrides, &[1_132_199, 1_139_723]);
+    assert_sound(Kind::Cluster, &[1_142_062]);
+}
+
 const CLOCKS: [u64; 2] = [2, 10];
 const PRIMARIES: [u64; 3] = [13, 21, 45];
 const DISTANT: [u64; 2] = [1, 9];

@@ -66,10 +66,10 @@ pub(super) const REDIS: &[&[&str]] = &[
     ],
     &[
         "commands that add no key after a server was out of memory",
-        "{TIGHT_COMMANDS}",
-        "as many commands were sent",
+        "{TIGHT_COMMANDS}, within {TIGHT_TIME}",
+        "as many commands were sent, or the time has passed",
         "Keys are added again",
-        "`TIGHT_COMMANDS`",
+        "`TIGHT_COMMANDS`, `TIGHT_TIME`",
     ],
     &[
         "the limits that the function keeps parsed",
