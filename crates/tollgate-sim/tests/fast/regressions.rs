@@ -88,6 +88,14 @@ fn units_that_do_not_fit_are_given_up_after_the_rest_was_charged() {
     assert_sound(Kind::Outage, &[203_411]);
 }
 
+/// The defect: the bound on units that a rollout admits did not include charges of the only node in
+/// flight while the percentage changed. Such a charge reached the old store after the subject's
+/// usage had been read there.
+#[test]
+fn a_charge_in_flight_while_the_percentage_changes_is_within_the_bound() {
+    assert_sound(Kind::Rollout, &[1_129_727]);
+}
+
 const CLOCKS: [u64; 2] = [2, 10];
 const PRIMARIES: [u64; 3] = [13, 21, 45];
 const DISTANT: [u64; 2] = [1, 9];
