@@ -306,7 +306,7 @@ impl State {
         // leases, which they admit later. The number of such units is at most the number that they
         // held, and at most the number that the store refused.
         let held = lost.exceeded.min(early_by_leases(plan));
-        let most = before.max(quota + tally.uncertain + lost.local) + held;
+        let most = before.max(quota + bounds.in_flight + tally.uncertain + lost.local) + held;
         let is_drained = before > 0;
         if is_drained && bounds.is_charged_later && total > most {
             self.violates(format!(
@@ -329,8 +329,12 @@ impl State {
 #[derive(Clone, Copy, Debug)]
 struct Bounds {
     /// The most units that the store admits: the quota once, and once more for each time that
-    /// counters may be lost. With a single node, a failover loses no counters.
+    /// counters may be lost. With a single node, a failover loses no counters. The units of
+    /// [`in_flight`](Self::in_flight) are added.
     by_store: u64,
+    /// The most units that the store admits beyond the quota for charges that are in flight while
+    /// the percentage of a rollout changes.
+    in_flight: u64,
     /// The most units that nodes admit without the store: `LocalShare::max_admitted_units` for each
     /// window. A loss of counters ends a window. A node that restarts has its share again: once
     /// before it knows the store's clock, and once after that.
@@ -352,8 +356,10 @@ impl Bounds {
             && plan.restarts == 0;
         let losses = if is_replayed { 0 } else { plan.losses };
         let share = (quota / nodes).max(1) * nodes;
+        let in_flight = in_flight_at_changes(plan);
         Self {
-            by_store: quota * (1 + losses),
+            by_store: quota * (1 + losses) + in_flight,
+            in_flight,
             by_nodes: share * (1 + losses + 2 * plan.restarts),
             counted_early: early_by_leases(plan)
                 + plan.restarts * unused_units(plan)
@@ -388,6 +394,21 @@ fn held_in_flight(plan: &Plan) -> u64 {
 /// Returns the most units of a leased limit that can remain unused when a request is refused.
 fn early_by_leases(plan: &Plan) -> u64 {
     leased_by_others(plan) + held_in_flight(plan)
+}
+
+/// Returns the most units of one subject that are charged at the store that the subject leaves, and
+/// that are missing at the other store. A charge that is in flight while its node changes the
+/// percentage of a rollout can arrive after another caller of this node has read the subject's
+/// usage. See `rollout::max_over_admission`.
+///
+/// With several nodes, `Plan::losses` contains the whole quota for each change.
+fn in_flight_at_changes(plan: &Plan) -> u64 {
+    if plan.kind != Kind::Rollout || plan.nodes > 1 {
+        return 0;
+    }
+    let percentages = plan.versions.windows(2);
+    let changes = percentages.filter(|pair| pair[0].percent != pair[1].percent).count();
+    (changes * (plan.callers - 1)) as u64
 }
 
 /// Returns `max_double_count` of a subject: the most units that transfers count twice. In a

@@ -50,7 +50,9 @@ pub enum OnMove {
 ///
 /// # Limitations
 /// - While nodes disagree on the percentage, charges through nodes with the older value may be
-///   counted at one store only: see [`max_over_admission`].
+///   counted at one store only: see [`max_over_admission`]. The same applies to a charge that is in
+///   flight through a node, even the only one, while the percentage of this node changes. The
+///   charge can reach the store that the subject leaves after the subject's usage was read there.
 /// - If a subject's other store does not answer, its usage cannot be transferred. The subject then
 ///   starts with unused limits and gets at most one additional quota of each limit. The next
 ///   decision on the subject tries the transfer again.
@@ -80,7 +82,8 @@ pub struct Rollout<A, B> {
 
 /// Returns the maximum units that one subject is admitted beyond `limit` at one change of the
 /// percentage. The subject is admitted `rate` units per second, and the nodes disagree on the
-/// percentage for the time `disagreement`.
+/// percentage for the time `disagreement`. This time lasts until all calls that began with the
+/// older percentage have ended, so with a single node it is the longest time of a call.
 #[must_use]
 pub fn max_over_admission(limit: &Limit, rate: u64, disagreement: Duration) -> u64 {
     let units = u128::from(rate) * disagreement.as_millis().div_ceil(1_000);

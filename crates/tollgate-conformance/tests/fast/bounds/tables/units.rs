@@ -113,9 +113,9 @@ pub(super) const FAILOVER: &[&[&str]] = &[
 
 pub(super) const MOVES: &[&[&str]] = &[
     &[
-        "nodes disagree on the percentage of a rollout",
+        "nodes disagree on the percentage of a rollout, or charges are in flight through a node while its percentage changes",
         "the units admitted during that time, at most the limit once",
-        "Some nodes charge the old store and others the new one",
+        "Some charges go to the old store and others to the new one",
         "`tollgate_stores::rollout::max_over_admission`",
     ],
     &[
