@@ -73,9 +73,9 @@ const HTTP2_CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
 /// # Errors
 ///
 /// Returns [`Error::DrainTimeout`] if requests were still in flight after `timeouts.drain`; their
-/// connections are closed, and this function returns at most one second later. Returns any other error at the start, because the settings are invalid.
-/// A failure of a client or of the upstream is no error of this function, and is reported in the
-/// response.
+/// connections are closed, and this function returns at most one second later. Returns any other
+/// error at the start, because the settings are invalid. A failure of a client or of the upstream is
+/// no error of this function, and is reported in the response.
 pub async fn run<L, S, B>(
     listener: TcpListener,
     settings: Settings,
