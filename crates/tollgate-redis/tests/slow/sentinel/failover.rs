@@ -7,8 +7,8 @@ use tollgate_conformance::{Figure, assert_held};
 use tollgate_redis::BatcherError;
 
 use crate::kit::{Server, Version};
-use crate::sentinel::until;
 use crate::sentinel::watched::{Client, Watched, Way};
+use crate::sentinel::{PATIENCE, until};
 
 macro_rules! on_two_versions {
     ($($test:ident)*) => { $(
@@ -36,8 +36,9 @@ on_two_versions! {
 /// Charges until a server other than the first server answers. Returns the index of that server and
 /// the number of calls that failed until then.
 async fn takes_over(watched: &Watched, client: &Client) -> (usize, u64) {
-    let mut in_vain = 0;
+    let (started, mut in_vain) = (Instant::now(), 0);
     loop {
+        assert!(started.elapsed() < PATIENCE, "no server took over: {in_vain} calls failed");
         match client.take().await {
             Ok(_) => {
                 if let Some(server @ 1..) = watched.primary_of(client) {

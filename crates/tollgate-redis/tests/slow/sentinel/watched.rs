@@ -1,7 +1,7 @@
 //! A primary, two replicas, three sentinels, and a store on them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ pub(crate) enum Way {
 pub(crate) struct Sentinel {
     child: Child,
     port: u16,
+    /// The configuration. The sentinel adds the servers and sentinels that it discovers.
+    config: PathBuf,
     _directory: TempDir,
 }
 
@@ -69,7 +71,14 @@ impl Sentinel {
         }
         let path = directory.path().join("sentinel.conf");
         fs::write(&path, config).unwrap();
-        Self { child: run(version, &path), port, _directory: directory }
+        Self { child: run(version, &path), port, config: path, _directory: directory }
+    }
+
+    /// Returns whether this sentinel has discovered the two other sentinels and two replicas.
+    fn knows_all(&self) -> bool {
+        let config = fs::read_to_string(&self.config).unwrap_or_default();
+        let count = |word| config.lines().filter(|line| line.contains(word)).count();
+        count(" known-sentinel ") == 2 && count(" known-replica ") == 2
     }
 
     pub(crate) fn kill(&mut self) {
@@ -159,8 +168,10 @@ impl Watched {
         self.servers.iter().position(|server| server.url() == address)
     }
 
-    /// Waits until the store knows all replicas from the sentinels, so a replica can take over.
+    /// Waits until the store knows all replicas from the sentinels, and the sentinels know each
+    /// other, so a replica can take over. Sentinels that discover a frozen primary never do.
     pub(crate) async fn is_known_to(&self, client: &Client) {
+        until(|| self.sentinels.iter().all(Sentinel::knows_all)).await;
         until(|| client.store.status().len() == self.servers.len()).await;
     }
 }
