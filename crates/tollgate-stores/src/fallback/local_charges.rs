@@ -90,7 +90,10 @@ struct Limits {
 struct OfLimit {
     /// The definition of the newest entry. Entries with this definition share it.
     newest: Arc<Limit>,
-    subjects: BTreeMap<Subject, Entry>,
+    /// The entries of each subject, ordered by burst. There is more than one only for a token bucket
+    /// that a subject used with different bursts: units that still count under a larger burst do not
+    /// count under a smaller one.
+    subjects: BTreeMap<Subject, Vec<Entry>>,
 }
 
 /// The units of one subject, and the limit with which the store is charged for these units. Subjects
@@ -192,7 +195,10 @@ impl LocalCharges {
             let counters = counters(charge.limit);
             let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
             // Units that were charged to the store already remain charged.
-            if let Some(Entry { units, .. }) = of_limit.subjects.get_mut(charge.subject) {
+            let Some(entries) = of_limit.subjects.get_mut(charge.subject) else { continue };
+            // The burst can have changed since the charge.
+            let own = entries.iter().position(|entry| burst(&entry.limit) == burst(charge.limit));
+            if let Some(Entry { units, .. }) = entries.get_mut(own.unwrap_or(0)) {
                 units.next = units.next.saturating_add(reading.added);
                 units.keep(units.total().saturating_sub(reading.refunded));
             }
@@ -215,14 +221,18 @@ impl LocalCharges {
             }
             Arc::clone(newest)
         };
-        if let Some(known) = subjects.get_mut(subject) {
+        let known = subjects.get_mut(subject);
+        let is_own = |entry: &&mut Entry| burst(&entry.limit) == burst(limit);
+        if let Some(known) = known.and_then(|entries| entries.iter_mut().find(is_own)) {
             known.units.add(units);
             // A larger quota has room for more of the units.
             if *known.limit != *limit && known.limit.capacity() <= limit.capacity() {
                 known.limit = shared();
             }
         } else if self.entries.load(Ordering::Relaxed) < MAX_LOCAL_CHARGES {
-            subjects.insert(subject.clone(), Entry { limit: shared(), units });
+            let entries = subjects.entry(subject.clone()).or_default();
+            entries.push(Entry { limit: shared(), units });
+            entries.sort_by_key(|entry| burst(&entry.limit));
             self.entries.fetch_add(1, Ordering::Relaxed);
         } else {
             self.dropped.fetch_add(units.total(), Ordering::Relaxed);
@@ -236,11 +246,14 @@ impl LocalCharges {
         }
         limits.next_sweep = now.as_millis().saturating_add(SWEEP_PERIOD);
         limits.by_counters.retain(|_, of_limit| {
-            of_limit.subjects.retain(|_, entry| now < entry.units.expires_at);
+            of_limit.subjects.retain(|_, entries| {
+                entries.retain(|entry| now < entry.units.expires_at);
+                !entries.is_empty()
+            });
             !of_limit.subjects.is_empty()
         });
-        let left = limits.by_counters.values().map(|of_limit| of_limit.subjects.len()).sum();
-        self.entries.store(left, Ordering::Relaxed);
+        let left = limits.by_counters.values().flat_map(|of_limit| of_limit.subjects.values());
+        self.entries.store(left.map(Vec::len).sum(), Ordering::Relaxed);
     }
 
     /// Removes and returns the entries of the limits and subjects of `charges`.
@@ -248,13 +261,11 @@ impl LocalCharges {
         let mut limits = self.limits.lock();
         let mut taken = Vec::new();
         for charge in charges {
-            let (digest, schedule, _) = counters(charge.limit);
-            let of_any_burst = (digest, schedule, 0)..=(digest, schedule, u64::MAX);
-            for (_, of_limit) in limits.by_counters.range_mut(of_any_burst) {
-                if let Some((subject, entry)) = of_limit.subjects.remove_entry(charge.subject) {
-                    self.entries.fetch_sub(1, Ordering::Relaxed);
-                    taken.push(LocalCharge::new(subject, entry));
-                }
+            let counters = counters(charge.limit);
+            let Some(of_limit) = limits.by_counters.get_mut(&counters) else { continue };
+            self.take(of_limit, charge.subject, &mut taken);
+            if of_limit.subjects.is_empty() {
+                limits.by_counters.remove(&counters);
             }
         }
         taken.retain(|charge| now < charge.units.expires_at);
@@ -277,20 +288,23 @@ impl LocalCharges {
         taken
     }
 
-    /// Moves entries to `taken` until `taken` has [`CHARGED_BY_ONE_CALL`] entries. Skips the first
-    /// `skipped` entries.
+    /// Moves the entries of `subject` to `taken`.
+    fn take(&self, of_limit: &mut OfLimit, subject: &Subject, taken: &mut Vec<LocalCharge>) {
+        let Some((subject, entries)) = of_limit.subjects.remove_entry(subject) else { return };
+        self.entries.fetch_sub(entries.len(), Ordering::Relaxed);
+        let local = |entry| LocalCharge::new(subject.clone(), entry);
+        taken.extend(entries.into_iter().map(local));
+    }
+
+    /// Moves the entries of subjects to `taken` until `taken` has [`CHARGED_BY_ONE_CALL`] entries.
+    /// Skips the first `skipped` subjects.
     fn take_after(&self, limits: &mut Limits, mut skipped: usize, taken: &mut Vec<LocalCharge>) {
         for of_limit in limits.by_counters.values_mut() {
-            let left = CHARGED_BY_ONE_CALL - taken.len();
+            let left = CHARGED_BY_ONE_CALL.saturating_sub(taken.len());
             let subjects = of_limit.subjects.keys().skip(skipped).take(left);
             let some: Vec<_> = subjects.cloned().collect();
             skipped = skipped.saturating_sub(of_limit.subjects.len());
-            for subject in some {
-                if let Some(entry) = of_limit.subjects.remove(&subject) {
-                    self.entries.fetch_sub(1, Ordering::Relaxed);
-                    taken.push(LocalCharge::new(subject, entry));
-                }
-            }
+            some.iter().for_each(|subject| self.take(of_limit, subject, taken));
         }
     }
 
@@ -333,13 +347,10 @@ impl LocalCharge {
     }
 }
 
-/// The identity of a limit's counters, the name of the limit's schedule, and the burst of a token
-/// bucket.
-///
-/// The schedule is part of the identity because the windows of a limit can depend on the subject,
-/// and the later charge opens the window of its own subject. The burst is part of it because units
-/// that still count under a larger burst do not count under a smaller one.
-type Counters = (u128, &'static str, u64);
+/// The identity of a limit's counters, and the name of the limit's schedule. The schedule is part
+/// of the identity because the windows of a limit can depend on the subject, and the later charge
+/// opens the window of its own subject.
+type Counters = (u128, &'static str);
 
 fn counters(limit: &Limit) -> Counters {
     let schedule = match limit.algorithm() {
@@ -349,11 +360,15 @@ fn counters(limit: &Limit) -> Counters {
         },
         _ => "",
     };
-    let burst = match limit.algorithm() {
+    (limit.state_digest(), schedule)
+}
+
+/// Returns the burst of a token bucket, or 0 for other algorithms.
+const fn burst(limit: &Limit) -> u64 {
+    match limit.algorithm() {
         Algorithm::TokenBucket(_) => limit.capacity(),
         _ => 0,
-    };
-    (limit.state_digest(), schedule, burst)
+    }
 }
 
 /// Returns whether charges use up units of the limit. A concurrency limit grants permits instead. A

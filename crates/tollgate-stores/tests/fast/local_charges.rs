@@ -180,6 +180,52 @@ fn units_under_a_larger_burst_were_lost_when_a_smaller_bucket_was_full_again() {
     assert_eq!(node.local_charges(), counts);
 }
 
+/// A receipt is settled with the burst of the moment, which an override may have changed.
+#[test]
+fn a_refund_under_another_burst_lowers_the_units_of_a_subject() {
+    let (node, subject, [free, pro]) = (node(1), user(1), two_plans(&bucket()));
+    fails(&node);
+    let here = one(&node, &free, &subject, take(40, 1));
+    assert_eq!(one(&node, &pro, &subject, refund(30, 1, here.position)).refunded, 30);
+    recovers(&node);
+    one(&node, &free, &subject, take(0, 2));
+    assert_eq!(node.local_charges(), LocalChargeCounts { charged: 10, ..NOTHING });
+}
+
+/// A store of which another node uses one unit before each call, while `is_contended` is set.
+struct Contended {
+    store: Faulty,
+    is_contended: AtomicBool,
+}
+
+impl Store for Contended {
+    async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
+        if self.is_contended.load(Ordering::Relaxed) {
+            let Charge { limit, subject, .. } = charges[0];
+            apply_one(&self.store, now, limit, subject, take(1, 99)).await?;
+        }
+        self.store.apply(now, charges).await
+    }
+}
+
+#[test]
+fn units_that_still_fitted_were_given_up_after_four_attempts() {
+    let (limit, subject) = (fixed("core", 20), user(1));
+    let store = Contended { store: Faulty::new(), is_contended: AtomicBool::new(false) };
+    let node = Fallback::new(store, LocalShare::new(Memory::default(), NonZeroU32::MIN));
+    node.store().store.usually(Trouble::Lost(StoreError::Unavailable));
+    one(&node, &limit, &subject, take(12, 1));
+    node.store().store.usually(Trouble::None);
+    one(&node.store().store, &limit, &subject, take(9, 2));
+    node.store().is_contended.store(true, Ordering::Relaxed);
+    // Before each attempt, one unit fewer is free than before: 10, 9, 8 and 7.
+    assert_eq!(one(&node, &limit, &subject, take(0, 3)).used, 9 + 5);
+    assert_eq!(node.local_charges(), NOTHING);
+    node.store().is_contended.store(false, Ordering::Relaxed);
+    assert_eq!(one(&node, &limit, &subject, take(0, 4)).used, 20);
+    assert_eq!(node.local_charges(), LocalChargeCounts { charged: 6, exceeded: 6, ..NOTHING });
+}
+
 /// A call for another subject attempts each charge only once, so it does not know yet whether the
 /// store counts the part that fits.
 #[test]
