@@ -23,7 +23,7 @@ impl ConnectionHandler for Endless {
     async fn serve(self, _connection: Connection) {
         let _permit = self.free.acquire().await;
         self.served.add_permits(1);
-        pending().await;
+        pending::<()>().await;
     }
 }
 

@@ -18,6 +18,7 @@ mod heartbeat;
 mod history;
 mod leased_limits;
 mod local_charges;
+mod local_charges_of_plans;
 mod looks;
 mod on_failure;
 mod promoted;
