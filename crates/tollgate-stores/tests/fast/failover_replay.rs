@@ -11,7 +11,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tollgate::model::algo::{SlidingLog, TokenBucket};
+use tollgate::model::algo::SlidingLog;
 use tollgate::model::{
     Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Refusals,
     Store, Subject, Timestamp, assess,
@@ -28,10 +28,10 @@ use crate::setup::{
     take, two_buckets, user,
 };
 
-const QUOTA: u64 = 100;
+pub(crate) const QUOTA: u64 = 100;
 
 /// Returns the output of a future that never waits, although it may set a timer.
-fn at_once<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn at_once<T>(future: impl Future<Output = T>) -> T {
     static TIMERS: LazyLock<Runtime> =
         LazyLock::new(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
     let _entered = TIMERS.enter();
@@ -39,13 +39,17 @@ fn at_once<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// Returns the servers, and nodes that use them.
-fn nodes<const N: usize>() -> (Arc<Servers>, [FailoverReplay<Promoted>; N]) {
+pub(crate) fn nodes<const N: usize>() -> (Arc<Servers>, [FailoverReplay<Promoted>; N]) {
     let servers = Arc::<Servers>::default();
     let nodes = std::array::from_fn(|_| FailoverReplay::new(Promoted::on(&servers)));
     (servers, nodes)
 }
 
-fn takes(store: &impl Store, limit: &Limit, ids: std::ops::RangeInclusive<u128>) -> Reading {
+pub(crate) fn takes(
+    store: &impl Store,
+    limit: &Limit,
+    ids: std::ops::RangeInclusive<u128>,
+) -> Reading {
     let taken = ids.map(|id| at_once(apply_one(store, NOW, limit, &user(1), take(1, id))).unwrap());
     taken.last().unwrap()
 }
@@ -64,23 +68,6 @@ fn what_the_replica_lacks_is_there_before_the_next_charge() {
     }
 }
 
-/// Two plans give a token bucket different quotas. The node last received an answer about a subject
-/// with the other plan.
-#[test]
-fn each_subject_is_replayed_with_its_own_quota() {
-    let bucket = |quota| {
-        let bucket = TokenBucket::new(quota, WINDOW, 10).unwrap();
-        Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap()
-    };
-    let (servers, [node]) = nodes();
-    let (slow, fast) = (bucket(10), bucket(100));
-    servers.cut();
-    takes(&node, &slow, 1..=10);
-    at_once(apply_one(&node, NOW, &fast, &user(2), take(1, 11))).unwrap();
-    servers.promote(Memory::default());
-    assert_eq!(takes(&node, &slow, 12..=12).used, 10);
-}
-
 /// The bug: every counted refusal was replayed. The store then counted more units than the refusals
 /// had filled, and refused the subject for longer than before the failover.
 #[test]
@@ -93,86 +80,6 @@ fn counted_refusals_were_replayed_beyond_the_quota() {
         servers.promote(Memory::default());
         assert_eq!(takes(&node, &limit, 101..=101).used, 10, "{limit:?}");
     }
-}
-
-/// The bug: a node recorded its charges for each quota of a subject, and the replay joined the larger
-/// number instead of the sum.
-#[test]
-fn charges_with_two_quotas_were_not_added_up() {
-    for limit in of_every_kind(QUOTA) {
-        let other = limit.with_quota(2 * QUOTA, None).unwrap();
-        let (servers, [node]) = nodes();
-        takes(&node, &limit, 1..=10);
-        servers.cut();
-        takes(&node, &limit, 11..=17);
-        takes(&node, &other, 18..=22);
-        servers.promote(Memory::default());
-        assert_eq!(takes(&node, &limit, 23..=23).used, 23, "{limit:?}");
-    }
-}
-
-/// Returns a token bucket with a burst of 100, and the same bucket with a burst of 200.
-fn two_bursts() -> [Limit; 2] {
-    [100, 200].map(|burst| {
-        let bucket = TokenBucket::new(burst, WINDOW, burst).unwrap();
-        Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap()
-    })
-}
-
-/// The bug: a charge that a smaller bucket refused replaced the record of a larger bucket. The
-/// smaller bucket was full, so a failover lost all units of the larger bucket.
-#[test]
-fn a_refusal_under_a_smaller_burst_removed_the_record_of_a_bucket() {
-    let (servers, [node]) = nodes();
-    let [small, large] = two_bursts();
-    let one =
-        |limit, operation| at_once(apply_one(&node, NOW, limit, &user(1), operation)).unwrap().used;
-    servers.cut();
-    assert_eq!(one(&large, take(50, 1)), 50);
-    assert_eq!(one(&small, take(101, 2)), 0);
-    servers.promote(Memory::default());
-    assert_eq!(one(&large, take(1, 3)), 51);
-}
-
-/// The bug: the answer of an earlier charge arrived last, and replaced the record of a later charge
-/// under another quota.
-#[tokio::test]
-async fn a_late_answer_replaced_the_record_of_another_quota() {
-    let (servers, [node]) = nodes();
-    let ([small, large], subject) = (two_bursts(), user(1));
-    servers.cut();
-    let gate = Arc::new(Semaphore::new(0));
-    *node.store().answers.lock() = Some(Arc::clone(&gate));
-    let mut late = pin!(apply_one(&node, NOW, &small, &subject, take(10, 1)));
-    waits(late.as_mut()).await;
-    *node.store().answers.lock() = None;
-    let later = apply_one(&node, NOW, &large, &subject, take(20, 2)).await.unwrap();
-    assert_eq!(later.used, 200 - 70);
-    gate.add_permits(1);
-    assert_eq!(late.await.unwrap().used, 10);
-    servers.promote(Memory::default());
-    let next = apply_one(&node, NOW, &large, &subject, take(1, 3)).await.unwrap();
-    assert_eq!(next.used, 200 - 69);
-}
-
-/// A bucket refills at the rate of the quota that charges it. The records of two quotas are combined
-/// as of their own times.
-#[test]
-fn a_bucket_with_two_rates_is_replayed_as_it_was() {
-    let (servers, [node]) = nodes();
-    let [small, large] = two_bursts();
-    let at = |seconds| NOW.after(Millis::from_secs(seconds));
-    let one = |seconds: u64, limit: &Limit, cost| {
-        let take = take(cost, seconds.into());
-        at_once(apply_one(&node, at(seconds), limit, &user(1), take)).unwrap().used
-    };
-    servers.cut();
-    assert_eq!(one(0, &small, 80), 80);
-    // 20 tokens remained, and 200 arrive in 60 s.
-    assert_eq!(one(6, &large, 10), 200 - 30);
-    assert_eq!(one(12, &small, 10), 100 - 30);
-    servers.promote(Memory::default());
-    assert_eq!(one(12, &small, 1), 100 - 29);
 }
 
 #[test]
@@ -363,7 +270,7 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
 }
 
 /// Polls `future` once, and asserts that the future waits.
-async fn waits(mut future: Pin<&mut impl Future>) {
+pub(crate) async fn waits(mut future: Pin<&mut impl Future>) {
     poll_fn(|context| {
         assert!(future.as_mut().poll(context).is_pending(), "it does not wait");
         Poll::Ready(())

@@ -9,6 +9,7 @@ mod conformance;
 mod deadline;
 mod deny_cache;
 mod failover_replay;
+mod failover_replay_of_plans;
 mod failover_replay_partitions;
 mod fallback;
 #[path = "../../../tollgate/tests/fast/faulty.rs"]
@@ -27,6 +28,7 @@ mod quota_lease_history;
 mod quota_lease_nodes;
 mod rebalance;
 mod rebalance_back;
+mod rebalance_of_plans;
 mod replaced;
 mod rollout;
 mod rollout_back;
