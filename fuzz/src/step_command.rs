@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use crate::buffers::Buffers;
 use crate::error::CommandError;
 use crate::request::{Location, Request};
-use crate::step::{self, Buffers, Keyspace, Lists};
+use crate::step::{self, Keyspace};
 use crate::stored::Loaded;
 
 thread_local! {
@@ -76,30 +77,11 @@ impl Server {
     /// Carries out a command. Returns its reply, or `None` for one that is not of the module's form.
     fn run(&mut self, keys: &[&[u8]], argument: &[u8], buffers: &mut Buffers) -> Option<Vec<u8>> {
         buffers.clear();
-        let Buffers {
-            rules,
-            locations,
-            charges,
-            plain_charges,
-            states,
-            changes,
-            values,
-            reply,
-            undo,
-        } = &mut *buffers;
+        let Buffers { rules, locations, lists } = &mut *buffers;
         let request = Request::parse(argument, keys.len(), rules, locations).ok()?;
-        let lists = Lists {
-            charges,
-            plain_charges,
-            states,
-            changes: &mut *changes,
-            values: &mut *values,
-            reply,
-            undo,
-        };
         step::run(request, &mut Locations { server: self, keys }, None, lists).ok()?;
-        for change in changes.iter() {
-            let (name, value) = (name(keys, &change.location), &values[change.value.clone()]);
+        for change in &lists.changes {
+            let (name, value) = (name(keys, &change.location), &lists.values[change.value.clone()]);
             if value.is_empty() {
                 self.values.remove(name);
             } else if let Some(stored) = self.values.get_mut(name) {
@@ -108,6 +90,6 @@ impl Server {
                 self.values.insert(name.into(), value.to_vec());
             }
         }
-        Some(buffers.reply.clone())
+        Some(buffers.lists.reply.clone())
     }
 }

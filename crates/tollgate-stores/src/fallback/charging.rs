@@ -159,7 +159,7 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
 
 /// Transfers the cells of the main store. Before the cells are read, the store is charged for the
 /// units that the fallback admitted, so the cells contain these units. Only units that other nodes
-/// crowd out in [`ATTEMPTS`] attempts are missing.
+/// crowd out in four attempts are missing.
 impl<A: CellTransfer, B: FallbackStore> CellTransfer for Fallback<A, B> {
     async fn cells(
         &self,
