@@ -1,5 +1,5 @@
-//! Work that continues although nobody waits for it: store calls after a response, and tasks whose
-//! client disconnected.
+//! Work that continues without a caller: store calls after a response, and tasks of clients that
+//! disconnected.
 
 use std::future::Future;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What a store call charged for a request.
+//! The charges of a store call for a request.
 
 use tollgate_core::charge::{ChargeId, ChargePosition};
 use tollgate_core::policy::PlannedCharge;
@@ -16,7 +16,7 @@ pub(super) struct ChargeRecord {
     pub(super) receipt: Option<Receipt>,
     /// The receipt of the units that are reserved until the response reports its cost.
     pub(super) reserved: Option<Receipt>,
-    /// The charges whose limits were only peeked at, to be made later.
+    /// The charges that are made later. Their limits were only peeked at.
     pub(super) pending: Option<Pending>,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::receipt::Receipt;
 
-/// The receipt of charges that nobody else can release yet. If this value is dropped with a
+/// The receipt of charges that no other code can release yet. If this value is dropped with a
 /// receipt, because the client disconnected during a store call, `abandon` receives the receipt.
 pub(super) struct HeldReceipt<A: Fn(Receipt)> {
     pub(super) receipt: Option<Receipt>,
