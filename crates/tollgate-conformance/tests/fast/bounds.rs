@@ -5,6 +5,7 @@ mod page;
 mod tables;
 mod values;
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -27,6 +28,8 @@ const DEFINES: [&str; 7] = ["fn ", "const ", "static ", "struct ", "enum ", "tra
 struct Source {
     path: PathBuf,
     text: String,
+    /// The words of the text. Most names are in few files, and a search of all texts takes long.
+    words: HashSet<Box<str>>,
 }
 
 #[test]
@@ -93,7 +96,7 @@ fn is_there(sources: &[Source], name: &str) -> bool {
     let mut parts = name.rsplit("::");
     let last = parts.next().unwrap_or(name);
     let of = parts.next();
-    sources.iter().any(|source| {
+    sources.iter().filter(|source| source.words.contains(last)).any(|source| {
         let belongs = of.is_none_or(|of| match of.starts_with(char::is_uppercase) {
             true => words(&source.text, of, &["struct ", "enum "]) || implements(&source.text, of),
             false => source.path.components().any(|part| {
@@ -153,7 +156,9 @@ fn sources() -> Vec<Source> {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == "rs") {
                 let text = fs::read_to_string(&path).expect("a source file is UTF-8");
-                found.push(Source { path, text });
+                let words = text.split(|char: char| !char.is_alphanumeric() && char != '_');
+                let words = words.map(Box::from).collect();
+                found.push(Source { path, text, words });
             }
         }
     }

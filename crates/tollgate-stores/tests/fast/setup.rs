@@ -1,5 +1,6 @@
 //! Limits, subjects, charges and traces for all tests of this program.
 
+use std::sync::LazyLock;
 use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
@@ -54,7 +55,9 @@ pub(crate) fn two_buckets(name: &str, quota: u64) -> Limit {
 }
 
 pub(crate) fn key() -> HashKey {
-    HashKey::from_secret(b"the same on every node")
+    static KEY: LazyLock<HashKey> =
+        LazyLock::new(|| HashKey::from_secret(b"the same on every node"));
+    KEY.clone()
 }
 
 pub(crate) fn user(number: u64) -> Subject {

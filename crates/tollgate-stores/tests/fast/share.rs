@@ -34,9 +34,9 @@ fn fleet(nodes: u32) -> (Arc<Faulty>, Vec<Node>) {
 /// Sends 200 charges of one unit, and returns how many of them are admitted. Asserts that no
 /// refusal reports room for one more unit.
 fn admitted(store: &impl Store, now: Timestamp, limit: &Limit) -> u64 {
-    let mut admitted = 0;
+    let (user, mut admitted) = (user(1), 0);
     for id in 0..200 {
-        let reading = at_once(apply_one(store, now, limit, &user(1), take(1, 1_000 + id))).unwrap();
+        let reading = at_once(apply_one(store, now, limit, &user, take(1, 1_000 + id))).unwrap();
         if reading.admission == Admission::Now {
             admitted += 1;
         } else {
