@@ -182,7 +182,7 @@ impl<S> FailoverReplay<S> {
     }
 
     /// Returns the maximum memory of the recorded state in bytes, without the definitions of the
-    /// limits.
+    /// limits, of which there are at most 1,024 more than entries.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         // Each set of entries has a lock, and each entry has a key.

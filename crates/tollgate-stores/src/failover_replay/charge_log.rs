@@ -1,6 +1,6 @@
 //! A bounded log of the answers that this node received recently.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem::discriminant;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,22 +15,29 @@ use tollgate_core::{
 use super::recorded_state::{Name, RecordedState};
 use crate::bounded_cache::{BoundedCache, Key};
 
-/// The maximum number of limit definitions that are kept. If one more definition is needed, all of
-/// the kept definitions are removed first.
-const MAX_LIMITS: usize = 1_024;
+/// The maximum number of kept limit definitions that no entry uses.
+const MAX_UNUSED_LIMITS: usize = 1_024;
 
 /// The newest recorded state. Depending on the algorithm of the limit, there is one entry for each
 /// limit and subject, or one entry for each window, block or permit of a limit and subject.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     states: BoundedCache<RecordedState>,
-    limits: RwLock<HashMap<Definition, Arc<Limit>>>,
+    limits: RwLock<Definitions>,
     /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
     /// value.
     turn: AtomicU64,
     /// The value of `turn` at the last reset. Calls that started before the reset may report state
     /// that was reset since, so their readings are not recorded.
     forgotten: AtomicU64,
+}
+
+/// The definitions of the limits that entries use, and of some that entries used.
+#[derive(Debug, Default)]
+struct Definitions {
+    limits: HashMap<Definition, Arc<Limit>>,
+    /// The number of definitions that entries used when the unused ones were last removed.
+    used: usize,
 }
 
 /// The identity of a limit's counters, and a hash of the numbers that the conversion of a recorded
@@ -111,7 +118,7 @@ impl ChargeLog {
     /// for each limit and subject. The newest cell is the last. Cells that were recorded at the same
     /// time are in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
-        let limits = self.limits.read();
+        let limits = &self.limits.read().limits;
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
         // A bucket that is full under one quota can lack tokens under another. An obsolete entry must
         // not decide with which quota the other entries are joined.
@@ -320,12 +327,18 @@ impl ChargeLog {
     /// Keeps the current definition of a limit, which the replay needs. Subjects with different
     /// quotas take turns, so a definition with another quota does not replace the recorded one.
     fn record_definition(&self, definition: Definition, limit: &Limit) {
-        if self.limits.read().get(&definition).is_some_and(|known| is_alike(known, limit)) {
+        let is_known = |known: &Arc<Limit>| is_alike(known, limit);
+        if self.limits.read().limits.get(&definition).is_some_and(is_known) {
             return;
         }
-        let mut limits = self.limits.write();
-        if limits.len() >= MAX_LIMITS && !limits.contains_key(&definition) {
-            limits.clear();
+        let mut definitions = self.limits.write();
+        let Definitions { limits, used } = &mut *definitions;
+        // Each scan of the entries makes room for many definitions.
+        if limits.len() >= *used + MAX_UNUSED_LIMITS {
+            let states = self.states.values().into_iter();
+            let in_use: HashSet<_> = states.map(|state| (state.limit, state.numbers)).collect();
+            limits.retain(|definition, _| in_use.contains(definition));
+            *used = limits.len();
         }
         limits.insert(definition, Arc::new(limit.clone()));
     }
@@ -381,7 +394,7 @@ mod tests {
         };
         let recorded = |limit: &Limit| {
             log.record_definition(definition(limit), limit);
-            Arc::clone(&log.limits.read()[&definition(limit)])
+            Arc::clone(&log.limits.read().limits[&definition(limit)])
         };
         let free = recorded(&limit(5, 60));
         assert!(Arc::ptr_eq(&recorded(&limit(50, 60)), &free));
