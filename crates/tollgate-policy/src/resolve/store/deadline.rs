@@ -12,17 +12,37 @@ const DEFAULT: Duration = Duration::from_millis(15);
 /// The longest deadline that a file can set.
 const MAX: Duration = Duration::from_secs(10);
 
-/// Returns the configured deadline or the default. Returns `None` after reporting a mistake.
-pub(super) fn deadline(raw: &Field<decode::Duration>, report: &mut Report<'_>) -> Option<Duration> {
+/// The shortest deadline of decisions in Redis. A server refuses calls that arrive after their
+/// deadline, and nodes know its clock to two milliseconds at best, so a call with less time is not
+/// sent. The rest is for the call itself, and for the difference between the deadline of a decision
+/// and of a call.
+pub(super) const REDIS_MIN: Duration = Duration::from_millis(5);
+
+/// The shortest deadline of decisions in memcached.
+pub(super) const MEMCACHED_MIN: Duration = Duration::from_millis(1);
+
+/// Returns the configured deadline or the default. Returns `None` after reporting a mistake, such as
+/// a deadline below `min`.
+pub(super) fn deadline(
+    raw: &Field<decode::Duration>,
+    min: Duration,
+    report: &mut Report<'_>,
+) -> Option<Duration> {
     let given = match raw {
         Field::Absent => return Some(DEFAULT),
         Field::Invalid => return None,
         Field::Value(given) => given,
     };
     let deadline = Duration::from_millis(given.value.0.get());
-    if deadline > MAX {
+    if !(min..=MAX).contains(&deadline) {
         let message = format_args!("invalid deadline {}", given.value.0);
-        report.error(given.at, message, "expected 1ms to 10s: requests wait up to this long");
+        let reason = if deadline > MAX {
+            "requests wait up to this long"
+        } else {
+            "within a shorter time no decision reaches the servers, and each node decides alone"
+        };
+        let hint = format_args!("expected {}ms to 10s: {reason}", min.as_millis());
+        report.error(given.at, message, hint);
         return None;
     }
     Some(deadline)

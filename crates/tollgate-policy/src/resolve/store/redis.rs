@@ -2,7 +2,7 @@
 
 use super::super::names::NameTable;
 use super::super::secret;
-use super::deadline::deadline;
+use super::deadline::{REDIS_MIN, deadline};
 use super::{at_most, previous, revealed, shards, tls};
 use crate::decode::{Field, Spanned};
 use crate::raw::{PolicyFile, Redis, Subject};
@@ -22,7 +22,7 @@ pub(super) fn settings(
     let redis = &given.value;
     let mut shards = shards::shards(&redis.shards, report);
     let nodes = at_most(&redis.nodes, MAX_NODES, "the number of nodes is", report);
-    let deadline = deadline(&redis.deadline, report);
+    let deadline = deadline(&redis.deadline, REDIS_MIN, report);
     let route_by = redis.route_by.given().map(|name| {
         subjects.index(&name.value.0, name.at, report).map(|_| Box::from(&*name.value.0))
     });
