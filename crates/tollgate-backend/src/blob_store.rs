@@ -1,8 +1,9 @@
 //! The store of the documents that all nodes share, such as the overrides and the tenants: a shard
-//! in Redis, a Redis Cluster, or a memcached server.
+//! in Redis, a Redis Cluster, or a memcached server. While documents move, there are several.
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use tollgate::model::{CasOutcome, SharedBlob, StoreError, Subject};
 use tollgate::overrides::TableVersion;
 use tollgate_memcached::Memcached;
@@ -11,36 +12,175 @@ use tollgate_redis::{RedisCluster, RedisShard};
 use crate::backend::Backend;
 use crate::shards::RedisServers;
 
+/// The time to live of a document. It is the same for every version, so the newest version, which may
+/// be empty, outlives the older versions that a move left in other places.
+pub(crate) const BLOB_TTL: Duration = Duration::from_secs(367 * 24 * 3_600);
+
+/// The most attempts to replace the document of one place while other nodes replace it too.
+const ATTEMPTS: usize = 8;
+
 /// The store of the documents that all nodes share, such as the overrides and the tenants.
+///
+/// While subjects move to another shard map or to another store, the documents have several places.
+/// Nodes with the policy from before the move use only the first place, and nodes with the policy
+/// from after the move only the last place. Nodes with the policy of the move therefore
+///
+/// - use the version of a document with the most changes, and the version of the latest place if two
+///   versions have as many changes;
+/// - replace a document in all places, the first place first. Each replacement depends on the
+///   version of that place, so no change of a node that uses fewer places is lost;
+/// - copy each document to the places that lack it: see [`copy`](Self::copy).
+///
+/// While some places do not answer, the documents of the others are used, and no document can be
+/// replaced.
+#[derive(Debug)]
+pub(crate) struct BlobStore<'s> {
+    /// The places of the documents, from the oldest to the newest. There is at least one.
+    places: Vec<Place<'s>>,
+}
+
+/// A server or cluster that keeps documents.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum BlobStore<'s> {
+enum Place<'s> {
     Shard(&'s RedisShard),
     Cluster(&'s RedisCluster),
     Memcached(&'s Memcached),
 }
 
 impl<'s> BlobStore<'s> {
-    /// Returns the server or cluster of `store` that keeps the documents. The hash of the empty
-    /// subject selects the server, so every node selects the same server. In a rollout, the
-    /// documents are in the new store, or in the old store if the new store is in memory. Returns
-    /// `None` if no nodes share the store.
+    /// Returns the servers or clusters of `store` that keep the documents. The hash of the empty
+    /// subject selects them, so every node selects the same ones. Returns `None` if no nodes share
+    /// the store.
     pub(crate) fn of(store: &'s Backend) -> Option<Self> {
-        let nobody = Subject::default();
-        match store {
-            Backend::Memory(_) => None,
-            Backend::Redis(redis) => Some(match redis.shards().servers_of(&nobody) {
-                RedisServers::Shard(shard) => Self::Shard(shard),
-                RedisServers::Cluster(cluster) => Self::Cluster(cluster),
-            }),
-            Backend::Memcached(memcached) => Some(Self::Memcached(memcached.server_of(&nobody))),
-            Backend::Rollout(moving) => Self::of(moving.to()).or_else(|| Self::of(moving.from())),
-            Backend::Shadow(compared) => Self::of(compared.store()),
-        }
+        let places = places(store);
+        (!places.is_empty()).then_some(Self { places })
+    }
+
+    /// Returns whether the documents have several places.
+    pub(crate) fn is_moving(&self) -> bool {
+        self.places.len() > 1
     }
 
     /// Returns the version of the document called `name`. Returns an empty version if no document
     /// has this name.
-    pub(crate) async fn version(self, name: &str) -> Result<Vec<u8>, StoreError> {
+    pub(crate) async fn version(&self, name: &str) -> Result<Vec<u8>, StoreError> {
+        newest(self.versions(name).await, |version| version)
+    }
+
+    /// Returns the document called `name`. Returns an empty document if no document has this name.
+    pub(crate) async fn shared_blob(&self, name: &str) -> Result<SharedBlob, StoreError> {
+        let documents = self.places.iter().map(|place| place.shared_blob(name));
+        newest(join_all(documents).await, |document| &document.version)
+    }
+
+    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
+    /// new document expires after `lasting`. If the stored version is not `before`, nothing is
+    /// changed, and the result is `CasOutcome::Stale`.
+    ///
+    /// If the documents have several places, an error or `CasOutcome::Stale` can also mean that
+    /// `document` was stored in the first places. All nodes of the move read it there, and a caller
+    /// that tries again starts from the version that counts.
+    pub(crate) async fn replace(
+        &self,
+        name: &str,
+        before: &[u8],
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        if let [place] = self.places[..] {
+            return place.replace(name, before, document, lasting).await;
+        }
+        let versions = self.versions(name).await;
+        if newest(versions.clone(), |version| version)? != before {
+            return Ok(CasOutcome::Stale);
+        }
+        let versions = versions.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let mut each = self.places.iter().zip(versions);
+        let Some((first, version)) = each.next() else { return Ok(CasOutcome::Stale) };
+        // Nodes that use only this place may have replaced the document meanwhile.
+        let mut outcome = first.replace(name, &version, document, lasting).await?;
+        for (place, version) in each {
+            if outcome == CasOutcome::Stored {
+                outcome = place.raise(name, version, document, lasting).await?;
+            }
+        }
+        Ok(outcome)
+    }
+
+    /// Copies the newest version of the document called `name` to all places that have another
+    /// version. Does nothing if there is only one place.
+    pub(crate) async fn copy(&self, name: &str) -> Result<(), StoreError> {
+        if !self.is_moving() {
+            return Ok(());
+        }
+        let versions = self.versions(name).await.into_iter().collect::<Result<Vec<_>, _>>()?;
+        if versions.iter().all(|version| *version == versions[0]) {
+            return Ok(());
+        }
+        let document = self.shared_blob(name).await?;
+        if document.version.is_empty() {
+            return Ok(());
+        }
+        for (place, version) in self.places.iter().zip(versions) {
+            if version != document.version {
+                // If this write fails, another node was the first to write this document or a newer
+                // one.
+                place.raise(name, version, &document, BLOB_TTL).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn versions(&self, name: &str) -> Vec<Result<Vec<u8>, StoreError>> {
+        join_all(self.places.iter().map(|place| place.version(name))).await
+    }
+}
+
+/// Returns the places of the documents in `store`, from the oldest to the newest.
+fn places(store: &Backend) -> Vec<Place<'_>> {
+    let nobody = Subject::default();
+    match store {
+        Backend::Memory(_) => Vec::new(),
+        Backend::Redis(redis) => redis.shards().owners_of(&nobody).map(Place::of).collect(),
+        Backend::Memcached(memcached) => vec![Place::Memcached(memcached.server_of(&nobody))],
+        Backend::Rollout(moving) => [places(moving.from()), places(moving.to())].concat(),
+        Backend::Shadow(compared) => places(compared.store()),
+    }
+}
+
+/// Returns the newest of the documents that the places returned. Returns an error if no place
+/// answered, or if those that answered have no document.
+fn newest<T>(
+    found: Vec<Result<T, StoreError>>,
+    version: impl Fn(&T) -> &[u8],
+) -> Result<T, StoreError> {
+    let (mut newest, mut failure) = (None::<T>, None);
+    for one in found {
+        match one {
+            Ok(one) => {
+                let is_newest = |known: &T| changes(version(&one)) >= changes(version(known));
+                if newest.as_ref().is_none_or(is_newest) {
+                    newest = Some(one);
+                }
+            }
+            Err(error) => failure = Some(error),
+        }
+    }
+    match (newest, failure) {
+        (Some(newest), failure) if failure.is_none() || !version(&newest).is_empty() => Ok(newest),
+        (_, failure) => Err(failure.unwrap_or(StoreError::Unavailable)),
+    }
+}
+
+impl<'s> Place<'s> {
+    fn of(servers: &'s RedisServers) -> Self {
+        match servers {
+            RedisServers::Shard(shard) => Self::Shard(shard),
+            RedisServers::Cluster(cluster) => Self::Cluster(cluster),
+        }
+    }
+
+    async fn version(self, name: &str) -> Result<Vec<u8>, StoreError> {
         match self {
             Self::Shard(shard) => shard.shared_blob_version(name).await,
             Self::Cluster(cluster) => cluster.shared_blob_version(name).await,
@@ -49,8 +189,7 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Returns the document called `name`. Returns an empty document if no document has this name.
-    pub(crate) async fn shared_blob(self, name: &str) -> Result<SharedBlob, StoreError> {
+    async fn shared_blob(self, name: &str) -> Result<SharedBlob, StoreError> {
         match self {
             Self::Shard(shard) => shard.shared_blob(name).await,
             Self::Cluster(cluster) => cluster.shared_blob(name).await,
@@ -58,10 +197,8 @@ impl<'s> BlobStore<'s> {
         }
     }
 
-    /// Replaces the document called `name` by `document`, if the stored version is `before`. The
-    /// new document expires after `lasting`. If the stored version is not `before`, nothing is
-    /// changed, and the result is `CasOutcome::Stale`.
-    pub(crate) async fn replace(
+    /// Replaces the document called `name` by `document`, if the stored version is `before`.
+    async fn replace(
         self,
         name: &str,
         before: &[u8],
@@ -77,6 +214,33 @@ impl<'s> BlobStore<'s> {
                 Ok(server.replace_shared_blob(name, before, document, lasting).await?)
             }
         }
+    }
+
+    /// Replaces the document called `name`, which has the version `version`, by `document`. If
+    /// another node replaces the document at the same time by an older version than `document`,
+    /// replaces this version too. Returns `CasOutcome::Stored` if the place has `document` then.
+    async fn raise(
+        self,
+        name: &str,
+        mut version: Vec<u8>,
+        document: &SharedBlob,
+        lasting: Duration,
+    ) -> Result<CasOutcome, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let replaced = self.replace(name, &version, document, lasting).await?;
+            if replaced == CasOutcome::Stored {
+                return Ok(CasOutcome::Stored);
+            }
+            version = self.version(name).await?;
+            // Another node copied the document.
+            if version == document.version {
+                return Ok(CasOutcome::Stored);
+            }
+            if changes(&version) >= changes(&document.version) {
+                break;
+            }
+        }
+        Ok(CasOutcome::Stale)
     }
 }
 
@@ -98,5 +262,35 @@ fn changes(version: &[u8]) -> u64 {
     match version.split_first_chunk() {
         Some((changes, drawn)) if drawn.len() == 8 => u64::from_be_bytes(*changes),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_with_the_most_changes_counts_and_no_failure_reads_as_no_document() {
+        let version = |changes, drawn| Ok(encoded(TableVersion { changes, drawn }));
+        let (none, failed) = (Ok(Vec::new()), Err(StoreError::Unavailable));
+        let newest = |found: &[Result<Vec<u8>, StoreError>]| {
+            newest(found.to_vec(), |version: &Vec<u8>| version)
+        };
+        let old = version(7, 1);
+        for (found, expected) in [
+            ([old.clone(), none.clone()], &old),
+            ([none.clone(), old.clone()], &old),
+            ([version(6, 9), old.clone()], &old),
+            ([old.clone(), version(6, 9)], &old),
+            ([version(7, 9), old.clone()], &old),
+            ([failed.clone(), old.clone()], &old),
+            ([old.clone(), failed.clone()], &old),
+            ([none.clone(), failed.clone()], &failed),
+            ([failed.clone(), none.clone()], &failed),
+            ([none.clone(), none.clone()], &none),
+        ] {
+            assert_eq!(newest(&found), *expected, "{found:?}");
+        }
+        assert_eq!(newest(&[none.clone()]), none);
     }
 }

@@ -22,7 +22,7 @@ use tollgate::overrides::{
 use self::local::LocalOverrides;
 pub use self::local::MAX_LOCAL_OVERRIDES;
 use crate::backend::Backend;
-use crate::blob_store::{BlobStore, encoded, is_newer};
+use crate::blob_store::{BLOB_TTL, BlobStore, encoded, is_newer};
 
 /// The time between two checks whether other nodes changed the overrides.
 pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
@@ -30,20 +30,12 @@ pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 /// The name of the document with the overrides.
 const NAME: &str = "overrides";
 
-/// The time to live of a document that contains an override without an end. The store deletes the
-/// document this long after its last change. Nodes write such a document again before that time.
-const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
-
 /// The time after its last write at which a node writes the document again, if the document
 /// contains an override without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
 /// The most attempts to store a change while other nodes store changes too.
 const ATTEMPTS: usize = 8;
-
-/// The time for which the document is kept after its last override has ended. During this time,
-/// nodes can read its last version.
-const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, stored in the same store as its limits.
 ///
@@ -57,7 +49,8 @@ const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 /// by then. A node keeps at most [`MAX_LOCAL_OVERRIDES`] such changes.
 ///
 /// If the shard loses the document in a failover, by a flush or by eviction, the first node that
-/// detects the loss restores the document. With a memory store, the overrides belong to this
+/// detects the loss restores the document. If the shard map or the store changes, the document moves
+/// with the limits, and nodes from before and from after the change share it. With a memory store, the overrides belong to this
 /// process.
 ///
 /// The limiter's store is a [`Backend`], or a wrapper `S` around one.
@@ -207,9 +200,12 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
     async fn refresh(&self) -> Result<(), ReadError> {
         let Some(blob_store) = self.blob_store() else { return Ok(()) };
         let _turn = self.turn.lock().await;
-        let mut outcome = self.follow(blob_store).await;
+        let mut outcome = self.follow(&blob_store).await;
         if outcome.is_ok() {
-            outcome = self.store_local(blob_store).await.map_err(ReadError::from);
+            outcome = self.store_local(&blob_store).await.map_err(ReadError::from);
+        }
+        if outcome.is_ok() {
+            outcome = blob_store.copy(NAME).await.map_err(ReadError::from);
         }
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
@@ -228,7 +224,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
 
     /// Reads the document if the store has a newer version. Restores the document if the store lost
     /// it or has an older version.
-    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn follow(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
         let held = self.local.lock().stored();
         let version = blob_store.version(NAME).await?;
         if is_newer(&version, held.version()) {
@@ -252,7 +248,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
     }
 
     /// Writes to the store the changes that only this node has.
-    async fn store_local(&self, blob_store: BlobStore<'_>) -> Result<(), StoreError> {
+    async fn store_local(&self, blob_store: &BlobStore<'_>) -> Result<(), StoreError> {
         let pending = self.local.lock().targets().len();
         if pending == 0 {
             return Ok(());
@@ -286,7 +282,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         let blob_store =
             self.blob_store().ok_or(OverrideStoreError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
-        match self.change_in_store(blob_store, now, change).await {
+        match self.change_in_store(&blob_store, now, change).await {
             // An operator needs overrides most while some servers are down, so the change is kept.
             Err(OverrideStoreError::Store(error)) if error != StoreError::Corrupt => {
                 let before = self.held().table().get(change.target(), now).cloned();
@@ -303,7 +299,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
 
     async fn change_in_store(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         now: Timestamp,
         change: &OverrideChange,
     ) -> Result<ChangeResult, OverrideStoreError> {
@@ -334,7 +330,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         Err(OverrideStoreError::Contended)
     }
 
-    async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn read(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
         let document = blob_store.shared_blob(NAME).await?;
         // The document may have expired between the two reads.
         if document.version.is_empty() {
@@ -349,15 +345,13 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
 
     async fn put(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         before: &[u8],
         table: &OverrideTable,
     ) -> Result<CasOutcome, StoreError> {
         let document = SharedBlob { version: encoded(table.version()), bytes: table.to_bytes() };
         let now = self.limiter.now();
-        let left = Duration::from_millis(table.expires_at().since(now).get());
-        let lasting = left.min(BLOB_TTL) + BLOB_TTL_MARGIN;
-        let put = blob_store.replace(NAME, before, &document, lasting).await?;
+        let put = blob_store.replace(NAME, before, &document, BLOB_TTL).await?;
         if put == CasOutcome::Stored {
             *self.renewed_at.lock() = now;
         }

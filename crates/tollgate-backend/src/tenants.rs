@@ -54,7 +54,8 @@ const AT_ONCE: usize = 16;
 /// reads the documents that changed. Each check also compares one document, a different one each
 /// time, with the node's own rows. If the store lost the document, the node writes it again. If the
 /// document is newer than the index states, because a change failed before it replaced the index,
-/// the node reads the document.
+/// the node reads the document. If the shard map or the store changes, the documents move with the
+/// limits, and nodes from before and from after the change share them.
 /// With a memory store, the tenants belong to this process.
 #[derive(Debug)]
 pub struct TenantSync {
@@ -86,7 +87,8 @@ impl TenantSync {
     /// or the policy has no tenants.
     pub async fn loaded(&self, within: Duration) -> bool {
         let all = async {
-            while self.refresh().await.is_err() {
+            // The tenants can be read although a place to which their documents move does not answer.
+            while self.refresh().await.is_err() && !self.shared.is_loaded.load(Ordering::Relaxed) {
                 tokio::time::sleep(TENANTS_PERIOD).await;
             }
         };
@@ -161,6 +163,8 @@ struct State {
     index: Vec<u8>,
     /// The partitions that the index may lack. The node adds them to the index at the next check.
     unlisted: BTreeSet<usize>,
+    /// The partitions that some places of the documents may lack, while the documents move.
+    uncopied: BTreeSet<usize>,
 }
 
 /// The reason why tenants could not be read.
@@ -224,13 +228,16 @@ impl Shared {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
-        let mut outcome = self.follow(blob_store).await;
+        let mut outcome = self.follow(&blob_store).await;
         if outcome.is_ok() {
             self.is_loaded.store(true, Ordering::Relaxed);
-            outcome = self.sweep(blob_store).await;
+            outcome = self.sweep(&blob_store).await;
         }
         if outcome.is_ok() {
-            outcome = self.list(blob_store).await;
+            outcome = self.list(&blob_store).await;
+        }
+        if outcome.is_ok() {
+            outcome = self.copy(&blob_store).await;
         }
         let failure = outcome.err();
         let before = std::mem::replace(&mut self.state.lock().failure, failure);
@@ -250,7 +257,7 @@ impl Shared {
 
     /// Reads the partitions that changed since the last index, and restores partitions that the
     /// store lost.
-    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn follow(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
         let version = blob_store.version(INDEX).await?;
         if version == self.state.lock().index {
             return Ok(());
@@ -270,6 +277,9 @@ impl Shared {
         let listed = |partition: &usize| index.0.get(partition).copied().unwrap_or_default();
         let unlisted = behind.iter().filter(|one| listed(one) != self.held(**one));
         let mut state = self.state.lock();
+        if blob_store.is_moving() {
+            state.uncopied.extend(&behind);
+        }
         state.unlisted.extend(unlisted.filter(|one| self.held(**one) != TableVersion::default()));
         state.index = document.version;
         Ok(())
@@ -277,9 +287,12 @@ impl Shared {
 
     /// Compares the next partition with the document in the store, and writes a partition that must
     /// be renewed.
-    async fn sweep(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn sweep(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
         let partition = self.sweep.fetch_add(1, Ordering::Relaxed) % PARTITIONS;
         self.compare(blob_store, &[partition]).await?;
+        if blob_store.is_moving() {
+            self.state.lock().uncopied.insert(partition);
+        }
         let Some(held) = self.tenants().partition(partition) else { return Ok(()) };
         let now = self.limiter.now().as_secs_ceil();
         if now.saturating_sub(held.written_at()) > TENANTS_RENEWAL.as_secs() {
@@ -296,7 +309,7 @@ impl Shared {
     }
 
     /// Adds the partitions that the index lacks to the index.
-    async fn list(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn list(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
         let unlisted = self.state.lock().unlisted.clone();
         if unlisted.is_empty() {
             return Ok(());
@@ -330,6 +343,16 @@ impl Shared {
         Ok(())
     }
 
+    /// Copies the partitions that places may lack to these places, and then the index.
+    async fn copy(&self, blob_store: &BlobStore<'_>) -> Result<(), ReadError> {
+        let uncopied: Vec<_> = self.state.lock().uncopied.iter().copied().collect();
+        for part in uncopied.chunks(AT_ONCE) {
+            partitions::copy(blob_store, part).await?;
+            self.state.lock().uncopied.retain(|partition| !part.contains(partition));
+        }
+        Ok(blob_store.copy(INDEX).await?)
+    }
+
     /// Returns the next version of every partition that `batch` changes. A batch of a million rows
     /// takes about a second of processor time, so a large batch does not run on the threads of the
     /// runtime's tasks.
@@ -351,14 +374,14 @@ impl Shared {
     ) -> Result<TenantsChanged, TenantStoreError> {
         let blob_store = self.blob_store().ok_or(unavailable(0, 1))?;
         let _turn = self.turn.lock().await;
-        self.follow(blob_store).await.map_err(|error| error.refusal(0, 1))?;
+        self.follow(&blob_store).await.map_err(|error| error.refusal(0, 1))?;
         self.is_loaded.store(true, Ordering::Relaxed);
         let before = self.tenants().len();
         let next = self.next(batch, now).await?;
         let (parts, mut stored) = (next.len(), 0);
         let mut outcome = Ok(());
         for part in next.chunks(AT_ONCE) {
-            let written = self.write(blob_store, part, batch, now).await;
+            let written = self.write(&blob_store, part, batch, now).await;
             let done = written.iter().filter(|one| one.is_ok()).count();
             stored += done;
             outcome = written.into_iter().find_map(Result::err).map_or(Ok(()), Err);
@@ -367,7 +390,7 @@ impl Shared {
             }
         }
         // Without the index, other nodes find a changed partition too, but later.
-        let listed = self.list(blob_store).await;
+        let listed = self.list(&blob_store).await;
         match outcome {
             Ok(()) => listed.map_err(|error| error.refusal(stored, parts))?,
             Err(TenantStoreError::Store { error, .. }) => {

@@ -23,6 +23,15 @@ pub(super) fn following(before: TableVersion) -> TableVersion {
     TableVersion { changes: before.changes.saturating_add(1), drawn }
 }
 
+/// Copies the newest documents of `partitions` to the places that lack them.
+pub(super) async fn copy(
+    blob_store: &BlobStore<'_>,
+    partitions: &[usize],
+) -> Result<(), StoreError> {
+    let each = partitions.iter().map(async |partition| blob_store.copy(&name(*partition)).await);
+    join_all(each).await.into_iter().collect()
+}
+
 impl Shared {
     /// Returns the version of this node's rows of a partition.
     pub(super) fn held(&self, partition: usize) -> TableVersion {
@@ -38,7 +47,7 @@ impl Shared {
     /// the store lost or has in an older version.
     pub(super) async fn compare(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partitions: &[usize],
     ) -> Result<(), ReadError> {
         let each = partitions.iter().map(|partition| self.compare_one(blob_store, *partition));
@@ -47,7 +56,7 @@ impl Shared {
 
     async fn compare_one(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partition: usize,
     ) -> Result<(), ReadError> {
         let version = blob_store.version(&name(partition)).await?;
@@ -67,7 +76,7 @@ impl Shared {
         Ok(())
     }
 
-    async fn read(&self, blob_store: BlobStore<'_>, partition: usize) -> Result<(), ReadError> {
+    async fn read(&self, blob_store: &BlobStore<'_>, partition: usize) -> Result<(), ReadError> {
         let document = blob_store.shared_blob(&name(partition)).await?;
         // The document may have expired between the two reads.
         let Some(version) = version_of(&document.version) else { return Ok(()) };
@@ -79,7 +88,7 @@ impl Shared {
 
     pub(super) async fn put(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partition: usize,
         before: &[u8],
         rows: &TenantPartition,
@@ -94,7 +103,7 @@ impl Shared {
     /// at once.
     pub(super) async fn write(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         next: &[(usize, Arc<TenantPartition>)],
         batch: &TenantBatch,
         now: Timestamp,
@@ -107,7 +116,7 @@ impl Shared {
 
     async fn write_one(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         (partition, updated): (usize, &Arc<TenantPartition>),
         batch: &TenantBatch,
         now: Timestamp,
