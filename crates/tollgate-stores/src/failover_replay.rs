@@ -1,6 +1,7 @@
 //! Replay of recent charges to a store that lost its newest data in a failover.
 
 mod charge_log;
+mod definitions;
 mod partitions;
 mod pass;
 mod recorded_state;
