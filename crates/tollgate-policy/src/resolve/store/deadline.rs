@@ -12,17 +12,11 @@ const DEFAULT: Duration = Duration::from_millis(15);
 /// The longest deadline that a file can set.
 const MAX: Duration = Duration::from_secs(10);
 
-/// The shortest deadline of decisions in Redis. A server refuses calls that arrive after their
-/// deadline, and nodes know its clock to two milliseconds at best, so a call with less time is not
-/// sent. The rest is for the call itself, and for the difference between the deadline of a decision
-/// and of a call.
-pub(super) const REDIS_MIN: Duration = Duration::from_millis(5);
-
 /// The shortest deadline of decisions in memcached.
 pub(super) const MEMCACHED_MIN: Duration = Duration::from_millis(1);
 
-/// Returns the configured deadline or the default. Returns `None` after reporting a mistake, such as
-/// a deadline below `min`.
+/// Returns the configured deadline or the default. Returns `None` after reporting a mistake, such
+/// as a deadline below `min`.
 pub(super) fn deadline(
     raw: &Field<decode::Duration>,
     min: Duration,
