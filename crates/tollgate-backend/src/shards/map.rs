@@ -48,7 +48,8 @@ impl ShardMap {
     }
 
     /// Returns the servers that own `subject` in the current map. If a rebalance moves `subject` at
-    /// this time, returns the servers that own it in the previous map, and then those in the new map.
+    /// this time, returns the servers that own it in the previous map, and then those in the new
+    /// map.
     pub(crate) fn owners_of(&self, subject: &Subject) -> impl Iterator<Item = &RedisServers> {
         let is_moving = self.store.phase() != Phase::Done && self.store.moves(subject);
         let before = is_moving.then(|| self.store.before());

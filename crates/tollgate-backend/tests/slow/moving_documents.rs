@@ -164,6 +164,18 @@ async fn while_one_place_does_not_answer_the_documents_of_the_other_are_used() {
     let overrides = OverrideSync::start(limiter.clone());
     assert!(overrides.refresh().await.is_err(), "it cannot be copied");
     assert_eq!((held(&overrides), limiter.tenants().len()), (1, 1));
+    // The bug: this state was reported as a failed read, and a failure of both places was not.
+    let OverrideStorage::InStore { failure: None, .. } = overrides.storage() else { panic!() };
+    two.freeze();
+    assert!(overrides.refresh().await.is_err());
+    let OverrideStorage::InStore { failure: Some(_), .. } = overrides.storage() else { panic!() };
+    two.thaw();
+    let read = async {
+        while !matches!(overrides.storage(), OverrideStorage::InStore { failure: None, .. }) {
+            let _ = overrides.refresh().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, read).await.expect("the second place answers");
     // The change is stored when both places answer.
     overrides::set(&limiter, &overrides, "two").await.unwrap();
     let OverrideStorage::InStore { pending, .. } = overrides.storage() else { panic!() };
@@ -178,4 +190,39 @@ async fn while_one_place_does_not_answer_the_documents_of_the_other_are_used() {
     for store in [&from, &to] {
         assert_eq!(held(&Node::start(&redis(store)).await.overrides), 2);
     }
+}
+
+/// The bug: if the read of a document failed once in one place, the node used the older document of
+/// the other place for minutes, because it recorded the index as read.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_failed_read_left_older_tenants_in_force() {
+    let (one, two) = (Server::start().await, Server::start().await);
+    let (from, to) = (shard("a", &one), shard("b", &two));
+    let during = redis(&format!("{to}, previous: {{ {from} }}"));
+    let first = Node::start(&during).await;
+    first.set("acme").await;
+    drop(first);
+    let before = tenants::node(&redis(&from)).await;
+    assert!(before.1.loaded(PATIENCE).await);
+    tenants::set(&before, &tenant("acme", None, Some(30))).await.unwrap();
+    drop(before);
+
+    let mut connection = one.connect().await;
+    let mut permit = async |keys: &str| {
+        let mut operation = redis::cmd("ACL");
+        operation.arg("SETUSER").arg("default").arg("resetkeys").arg(keys);
+        operation.exec_async(&mut connection).await.unwrap();
+    };
+    // Only the index can be read in the old place.
+    permit("~tg1:{tenants}:*").await;
+    let node = tenants::node(&during).await;
+    let older = async {
+        while quota(&node, "acme") != 20 {
+            let _ = node.1.refresh().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, older).await.expect("the new place answers");
+    permit("~*").await;
+    node.1.refresh().await.unwrap();
+    assert_eq!(quota(&node, "acme"), 30);
 }
