@@ -49,7 +49,7 @@ pub use status::{Counts, MapStatus, MemcachedStatus, MoveStatus, Nodes, ShardSta
 pub use subjects::{
     LIST_DEADLINE, LIST_STEPS, LISTED_SUBJECTS, ListCursor, ListCursorError, ListedPage,
 };
-pub use tenants::{TENANTS_PERIOD, TENANTS_RENEWAL, TENANTS_TTL, TenantSync};
+pub use tenants::{TENANTS_PERIOD, TENANTS_RENEWAL, TenantSync};
 pub use tollgate_memcached::ServerStatus;
 pub use tollgate_redis::{
     BatcherCounts, BatcherStatus, ClientRole, ExcessPermissions, Info, Inspection, ListError,

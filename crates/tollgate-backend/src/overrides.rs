@@ -4,6 +4,7 @@ mod local;
 
 use std::fmt;
 use std::future::Future;
+use std::mem::discriminant;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,20 +31,12 @@ pub const OVERRIDES_PERIOD: Duration = Duration::from_millis(500);
 /// The name of the document with the overrides.
 const NAME: &str = "overrides";
 
-/// The time to live of a document that contains an override without an end. The store deletes the
-/// document this long after its last change. Nodes write such a document again before that time.
-const BLOB_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
-
 /// The time after its last write at which a node writes the document again, if the document
 /// contains an override without an end.
 const RENEWAL: Millis = Millis::from_secs(7 * 24 * 3_600);
 
 /// The most attempts to store a change while other nodes store changes too.
 const ATTEMPTS: usize = 8;
-
-/// The time for which the document is kept after its last override has ended. During this time,
-/// nodes can read its last version.
-const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 
 /// The overrides of a limiter, stored in the same store as its limits.
 ///
@@ -57,8 +50,9 @@ const BLOB_TTL_MARGIN: Duration = Duration::from_secs(24 * 3_600);
 /// by then. A node keeps at most [`MAX_LOCAL_OVERRIDES`] such changes.
 ///
 /// If the shard loses the document in a failover, by a flush or by eviction, the first node that
-/// detects the loss restores the document. With a memory store, the overrides belong to this
-/// process.
+/// detects the loss restores the document. While limits move to another shard map (`previous` in
+/// the policy file) or in a rollout, the document moves too, and nodes from before and from after
+/// the move share it. With a memory store, the overrides belong to this process.
 ///
 /// The limiter's store is a [`Backend`], or a wrapper `S` around one.
 #[derive(Debug)]
@@ -128,8 +122,9 @@ where
             None => OverrideStorage::InProcess,
             Some(_) => {
                 let failure = self.shared.failure.lock();
+                let unread = failure.as_ref().filter(|one| !matches!(one, SyncError::Write(_)));
                 OverrideStorage::InStore {
-                    failure: failure.as_ref().map(ToString::to_string),
+                    failure: unread.map(ToString::to_string),
                     pending: self.shared.local.lock().targets(),
                 }
             }
@@ -140,8 +135,8 @@ where
 #[derive(Debug)]
 struct Shared<S> {
     limiter: Arc<Limiter<S>>,
-    /// The error of the last attempt to read the overrides. `None` if the attempt succeeded.
-    failure: Mutex<Option<ReadError>>,
+    /// The error of the last check. `None` if the check succeeded.
+    failure: Mutex<Option<SyncError>>,
     local: Mutex<LocalOverrides>,
     /// The time at which this node last wrote the document.
     renewed_at: Mutex<Timestamp>,
@@ -150,35 +145,37 @@ struct Shared<S> {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// The reason why the overrides could not be read.
+/// The reason why a check failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum ReadError {
+enum SyncError {
     /// The store did not answer.
     Store(StoreError),
     /// The document was written by another version of this program, or by another program.
     Table(TableError),
+    /// The overrides were read, but could not be written to every place of the document.
+    Write(StoreError),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Store(error) => error.fmt(f),
+            Self::Store(error) | Self::Write(error) => error.fmt(f),
             Self::Table(error) => error.fmt(f),
         }
     }
 }
 
-impl From<StoreError> for ReadError {
+impl From<StoreError> for SyncError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl From<ReadError> for StoreError {
-    fn from(unread: ReadError) -> Self {
+impl From<SyncError> for StoreError {
+    fn from(unread: SyncError) -> Self {
         match unread {
-            ReadError::Store(error) => error,
-            ReadError::Table(_) => Self::Corrupt,
+            SyncError::Store(error) | SyncError::Write(error) => error,
+            SyncError::Table(_) => Self::Corrupt,
         }
     }
 }
@@ -204,31 +201,38 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         }
     }
 
-    async fn refresh(&self) -> Result<(), ReadError> {
+    async fn refresh(&self) -> Result<(), SyncError> {
         let Some(blob_store) = self.blob_store() else { return Ok(()) };
         let _turn = self.turn.lock().await;
-        let mut outcome = self.follow(blob_store).await;
+        let mut outcome = self.follow(&blob_store).await;
         if outcome.is_ok() {
-            outcome = self.store_local(blob_store).await.map_err(ReadError::from);
+            outcome = self.store_local(&blob_store).await;
+        }
+        if outcome.is_ok() {
+            outcome = blob_store.copy(NAME).await.map_err(SyncError::Write);
         }
         let failure = outcome.as_ref().err().cloned();
         let before = std::mem::replace(&mut *self.failure.lock(), failure);
+        let is_unchanged =
+            before.as_ref().map(discriminant) == outcome.as_ref().err().map(discriminant);
         // Every check runs this code, but only a change of the state is logged.
-        match (before, &outcome) {
-            (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
-                tracing::warn!(
-                    "cannot read the overrides, the last known ones stay in force: {error}"
-                );
-            }
-            (Some(_), Ok(())) => tracing::info!("the overrides can be read again"),
-            _ => {}
+        match &outcome {
+            _ if is_unchanged => {}
+            Err(SyncError::Write(error)) => tracing::warn!(
+                "the overrides are read, but cannot be written to every place that keeps them: \
+                 {error}"
+            ),
+            Err(error) => tracing::warn!(
+                "cannot read the overrides, the last known ones stay in force: {error}"
+            ),
+            Ok(()) => tracing::info!("the overrides can be read and written again"),
         }
         outcome
     }
 
     /// Reads the document if the store has a newer version. Restores the document if the store lost
     /// it or has an older version.
-    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn follow(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let held = self.local.lock().stored();
         let version = blob_store.version(NAME).await?;
         if is_newer(&version, held.version()) {
@@ -239,20 +243,20 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         let now = self.limiter.now();
         let is_old = now.since(*self.renewed_at.lock()) > RENEWAL;
         if !is_lost && is_old && held.expires_at() == NEVER {
-            self.put(blob_store, &version, &held).await?;
+            self.put(blob_store, &version, &held).await.map_err(SyncError::Write)?;
         }
-        // Without this write, nodes that start would use an older document, even if all its
-        // overrides were removed since.
-        if is_lost && (!version.is_empty() || held.expires_at() > self.limiter.now()) {
+        // Without this write, nodes that start would use an older document, of this place or of an
+        // earlier one, even if all its overrides were removed since.
+        if is_lost {
             // If this write fails, another node was the first to write the same document or a newer
             // document.
-            self.put(blob_store, &version, &held).await?;
+            self.put(blob_store, &version, &held).await.map_err(SyncError::Write)?;
         }
         Ok(())
     }
 
     /// Writes to the store the changes that only this node has.
-    async fn store_local(&self, blob_store: BlobStore<'_>) -> Result<(), StoreError> {
+    async fn store_local(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let pending = self.local.lock().targets().len();
         if pending == 0 {
             return Ok(());
@@ -266,7 +270,8 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         if table.version() != stored.version() {
             let version = blob_store.version(NAME).await?;
             if is_newer(&version, stored.version())
-                || self.put(blob_store, &version, &table).await? != CasOutcome::Stored
+                || self.put(blob_store, &version, &table).await.map_err(SyncError::Write)?
+                    != CasOutcome::Stored
             {
                 // Another node stored a document first. The next check reads that document first.
                 return Ok(());
@@ -286,7 +291,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         let blob_store =
             self.blob_store().ok_or(OverrideStoreError::Store(StoreError::Unavailable))?;
         let _turn = self.turn.lock().await;
-        match self.change_in_store(blob_store, now, change).await {
+        match self.change_in_store(&blob_store, now, change).await {
             // An operator needs overrides most while some servers are down, so the change is kept.
             Err(OverrideStoreError::Store(error)) if error != StoreError::Corrupt => {
                 let before = self.held().table().get(change.target(), now).cloned();
@@ -303,7 +308,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
 
     async fn change_in_store(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         now: Timestamp,
         change: &OverrideChange,
     ) -> Result<ChangeResult, OverrideStoreError> {
@@ -334,13 +339,14 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         Err(OverrideStoreError::Contended)
     }
 
-    async fn read(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn read(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let document = blob_store.shared_blob(NAME).await?;
-        // The document may have expired between the two reads.
-        if document.version.is_empty() {
+        // The document may have expired between the two reads, or the place with the newer version
+        // did not answer the second one.
+        if !is_newer(&document.version, self.local.lock().stored().version()) {
             return Ok(());
         }
-        let table = OverrideTable::from_bytes(&document.bytes).map_err(ReadError::Table)?;
+        let table = OverrideTable::from_bytes(&document.bytes).map_err(SyncError::Table)?;
         let mut local = self.local.lock();
         local.read(Arc::new(table));
         self.held().set(local.in_force(self.limiter.now()));
@@ -349,15 +355,13 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
 
     async fn put(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         before: &[u8],
         table: &OverrideTable,
     ) -> Result<CasOutcome, StoreError> {
         let document = SharedBlob { version: encoded(table.version()), bytes: table.to_bytes() };
         let now = self.limiter.now();
-        let left = Duration::from_millis(table.expires_at().since(now).get());
-        let lasting = left.min(BLOB_TTL) + BLOB_TTL_MARGIN;
-        let put = blob_store.replace(NAME, before, &document, lasting).await?;
+        let put = blob_store.replace(NAME, before, &document).await?;
         if put == CasOutcome::Stored {
             *self.renewed_at.lock() = now;
         }

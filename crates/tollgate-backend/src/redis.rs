@@ -7,8 +7,8 @@ use std::time::Duration;
 use tollgate::model::Policy;
 use tollgate::{HashKey, OpenStore};
 use tollgate_policy::{
-    DecisionClock, DenyCacheMode, ReadFrom, RedisSettings, SentinelAccess, Settings, ShardSettings,
-    StepForm, StoreSettings, TlsFiles, Topology,
+    DecisionClock, DenyCacheMode, MIN_REDIS_DEADLINE, ReadFrom, RedisSettings, SentinelAccess,
+    Settings, ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
 };
 
 use crate::backend::Backend;
@@ -58,7 +58,7 @@ impl Redis {
         Self { urls, deadline: REDIS_DEADLINE, nodes: NonZeroU32::MIN }
     }
 
-    /// Sets the time within which the servers must answer.
+    /// Sets the time within which the servers must answer. The least is [`MIN_REDIS_DEADLINE`].
     pub fn deadline(self, deadline: Duration) -> Self {
         Self { deadline, ..self }
     }
@@ -108,6 +108,9 @@ impl OpenStore for Redis {
     const IS_SHARED: bool = true;
 
     fn open(self, policy: &Policy, key: &HashKey) -> Result<Backend, OpenError> {
+        if self.deadline < MIN_REDIS_DEADLINE {
+            return Err(OpenError::Deadline(self.deadline));
+        }
         let store = StoreSettings::Redis(Box::new(self.settings()));
         let settings = Settings { store, ..Settings::default() };
         Backend::open(&settings, key.clone(), policy, Refunds::ByResponses)
@@ -147,6 +150,20 @@ mod tests {
             .build()
             .unwrap_err();
         assert!(error.to_string().starts_with("store: "), "{error}");
+    }
+
+    /// The bug: a limiter with such a deadline never used Redis, and each node decided alone.
+    #[tokio::test]
+    async fn a_deadline_in_which_redis_is_never_used_was_accepted() {
+        let build = |millis| {
+            tollgate::RateLimiter::builder()
+                .limit("burst", tollgate::Quota::per_second(1))
+                .store(Redis::connect(["redis://a"]).deadline(Duration::from_millis(millis)))
+                .build()
+        };
+        let error = build(3).unwrap_err();
+        assert!(error.to_string().contains("deadline 3ms: set at least 4ms"), "{error}");
+        assert!(build(4).is_ok());
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ mod partitions;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::future::Future;
+use std::mem::discriminant;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,7 +18,6 @@ use tokio::task::{AbortHandle, spawn_blocking};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tollgate::Limiter;
 use tollgate::model::{CasOutcome, SharedBlob, StoreError, Timestamp};
-use tollgate::overrides::TableVersion;
 use tollgate::tenants::{
     NextPartitions, PARTITIONS, PartitionError, TenantBatch, TenantStorage, TenantStore,
     TenantStoreError, Tenants, TenantsChanged,
@@ -29,9 +29,6 @@ use crate::blob_store::{BlobStore, encoded, is_newer};
 
 /// The time between two checks whether other nodes changed tenants.
 pub const TENANTS_PERIOD: Duration = Duration::from_millis(500);
-
-/// The time after which the store deletes a document of tenants that no node has written again.
-pub const TENANTS_TTL: Duration = Duration::from_secs(366 * 24 * 3_600);
 
 /// The age at which a node writes a document of tenants again, so the store does not delete the
 /// document.
@@ -54,8 +51,9 @@ const AT_ONCE: usize = 16;
 /// reads the documents that changed. Each check also compares one document, a different one each
 /// time, with the node's own rows. If the store lost the document, the node writes it again. If the
 /// document is newer than the index states, because a change failed before it replaced the index,
-/// the node reads the document.
-/// With a memory store, the tenants belong to this process.
+/// the node reads the document. While limits move to another shard map (`previous` in the policy
+/// file) or in a rollout, the documents move too, and nodes from before and from after the move
+/// share them. With a memory store, the tenants belong to this process.
 #[derive(Debug)]
 pub struct TenantSync {
     shared: Arc<Shared>,
@@ -86,7 +84,8 @@ impl TenantSync {
     /// or the policy has no tenants.
     pub async fn loaded(&self, within: Duration) -> bool {
         let all = async {
-            while self.refresh().await.is_err() {
+            // If a place of a move does not answer, the tenants of the other place are read.
+            while self.refresh().await.is_err() && !self.shared.is_loaded.load(Ordering::Relaxed) {
                 tokio::time::sleep(TENANTS_PERIOD).await;
             }
         };
@@ -132,7 +131,9 @@ impl TenantStore for TenantSync {
         if self.shared.blob_store().is_none() {
             return TenantStorage::InProcess;
         }
-        let failure = self.shared.state.lock().failure.map(|error| error.to_string());
+        let failure = self.shared.state.lock().failure;
+        let unread = failure.filter(|one| !matches!(one, SyncError::Write(_)));
+        let failure = unread.map(|error| error.to_string());
         TenantStorage::InStore { is_loaded: self.shared.is_loaded.load(Ordering::Relaxed), failure }
     }
 }
@@ -155,42 +156,57 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The error of the last attempt to read the tenants. `None` if the attempt succeeded.
-    failure: Option<ReadError>,
+    /// The error of the last check. `None` if the check succeeded.
+    failure: Option<SyncError>,
     /// The encoded version of an index: the last one of which this node has read all partitions.
     index: Vec<u8>,
     /// The partitions that the index may lack. The node adds them to the index at the next check.
     unlisted: BTreeSet<usize>,
+    /// The partitions that some places of the documents may lack, while the documents move.
+    uncopied: BTreeSet<usize>,
 }
 
-/// The reason why tenants could not be read.
+/// The reason why a check failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum ReadError {
+enum SyncError {
     Store(StoreError),
     Partition(PartitionError),
+    /// The changes of other nodes were read, but a document could not be compared with all its
+    /// places or written to them.
+    Write(StoreError),
 }
 
-impl fmt::Display for ReadError {
+impl fmt::Display for SyncError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Store(error) => error.fmt(f),
+            Self::Store(error) | Self::Write(error) => error.fmt(f),
             Self::Partition(error) => error.fmt(f),
         }
     }
 }
 
-impl From<StoreError> for ReadError {
+impl From<StoreError> for SyncError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
     }
 }
 
-impl ReadError {
+impl SyncError {
+    /// Returns the error of a step after all changes of other nodes were read.
+    const fn after_read(self) -> Self {
+        match self {
+            Self::Store(error) => Self::Write(error),
+            other => other,
+        }
+    }
+
     /// Returns the error of a batch with `parts` changed partitions, of which only `stored`
     /// partitions were stored.
     const fn refusal(self, stored: usize, parts: usize) -> TenantStoreError {
         match self {
-            Self::Store(error) => TenantStoreError::Store { error, stored, parts },
+            Self::Store(error) | Self::Write(error) => {
+                TenantStoreError::Store { error, stored, parts }
+            }
             Self::Partition(error) => TenantStoreError::Partition(error),
         }
     }
@@ -217,47 +233,57 @@ impl Shared {
         }
     }
 
-    async fn refresh(&self) -> Result<(), ReadError> {
+    async fn refresh(&self) -> Result<(), SyncError> {
         let Some(blob_store) = self.blob_store() else { return Ok(()) };
         // Nothing is read for policies without tenants.
         if self.limiter.policy().tenant_dimension().is_none() {
             return Ok(());
         }
         let _turn = self.turn.lock().await;
-        let mut outcome = self.follow(blob_store).await;
+        let mut outcome = self.follow(&blob_store).await;
         if outcome.is_ok() {
             self.is_loaded.store(true, Ordering::Relaxed);
-            outcome = self.sweep(blob_store).await;
-        }
-        if outcome.is_ok() {
-            outcome = self.list(blob_store).await;
+            outcome = self.maintain(&blob_store).await.map_err(SyncError::after_read);
         }
         let failure = outcome.err();
         let before = std::mem::replace(&mut self.state.lock().failure, failure);
+        let is_unchanged = before.as_ref().map(discriminant) == failure.as_ref().map(discriminant);
         // Every check runs this code, but only a change of the state is logged.
-        match (before, failure) {
-            (None, Some(error)) if self.is_loaded.load(Ordering::Relaxed) => {
+        match failure {
+            _ if is_unchanged => {}
+            Some(SyncError::Write(error)) => tracing::warn!(
+                "{error}: the tenants are read, but cannot be written to every place that keeps \
+                 them"
+            ),
+            Some(error) if self.is_loaded.load(Ordering::Relaxed) => {
                 tracing::warn!("{error}: the last tenants that were read stay in force");
             }
-            (None, Some(error)) => {
+            Some(error) => {
                 tracing::warn!("{error}: no tenants are read yet, so all have the default quotas");
             }
-            (Some(_), None) => tracing::info!("the tenants are read again"),
-            _ => {}
+            None => tracing::info!("the tenants are read and written again"),
         }
         outcome
     }
 
+    /// Compares one partition with the store, and writes what the index and places of the documents
+    /// lack.
+    async fn maintain(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
+        self.sweep(blob_store).await?;
+        self.list(blob_store).await?;
+        self.copy(blob_store).await
+    }
+
     /// Reads the partitions that changed since the last index, and restores partitions that the
     /// store lost.
-    async fn follow(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn follow(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let version = blob_store.version(INDEX).await?;
         if version == self.state.lock().index {
             return Ok(());
         }
         let document = blob_store.shared_blob(INDEX).await?;
         let index = Index::from_bytes(&document.bytes);
-        let index = index.ok_or(ReadError::Partition(PartitionError::Garbled))?;
+        let index = index.ok_or(SyncError::Partition(PartitionError::Garbled))?;
         let is_behind = |partition: &usize| {
             let listed = index.0.get(partition).copied().unwrap_or_default();
             listed != self.held(*partition)
@@ -266,20 +292,33 @@ impl Shared {
         for part in behind.chunks(AT_ONCE) {
             self.compare(blob_store, part).await?;
         }
-        // The store lost such a partition, or the index does not contain the partition yet.
         let listed = |partition: &usize| index.0.get(partition).copied().unwrap_or_default();
-        let unlisted = behind.iter().filter(|one| listed(one) != self.held(**one));
         let mut state = self.state.lock();
-        state.unlisted.extend(unlisted.filter(|one| self.held(**one) != TableVersion::default()));
+        // The index does not contain such a partition yet.
+        let is_unlisted = |partition: &&usize| {
+            let (held, listed) = (self.held(**partition), listed(partition));
+            held != listed && held.changes >= listed.changes
+        };
+        state.unlisted.extend(behind.iter().filter(is_unlisted));
+        if blob_store.is_moving() {
+            state.uncopied.extend(&behind);
+            // The place with the listed version did not answer, and the next check reads it again.
+            if behind.iter().any(|one| self.held(*one).changes < listed(one).changes) {
+                return Ok(());
+            }
+        }
         state.index = document.version;
         Ok(())
     }
 
     /// Compares the next partition with the document in the store, and writes a partition that must
     /// be renewed.
-    async fn sweep(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn sweep(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let partition = self.sweep.fetch_add(1, Ordering::Relaxed) % PARTITIONS;
         self.compare(blob_store, &[partition]).await?;
+        if blob_store.is_moving() {
+            self.state.lock().uncopied.insert(partition);
+        }
         let Some(held) = self.tenants().partition(partition) else { return Ok(()) };
         let now = self.limiter.now().as_secs_ceil();
         if now.saturating_sub(held.written_at()) > TENANTS_RENEWAL.as_secs() {
@@ -296,7 +335,7 @@ impl Shared {
     }
 
     /// Adds the partitions that the index lacks to the index.
-    async fn list(&self, blob_store: BlobStore<'_>) -> Result<(), ReadError> {
+    async fn list(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
         let unlisted = self.state.lock().unlisted.clone();
         if unlisted.is_empty() {
             return Ok(());
@@ -314,7 +353,7 @@ impl Shared {
             let before = index::version_of(&document.version).unwrap_or_default();
             let version = partitions::following(before);
             let next = SharedBlob { version: encoded(version), bytes: index.to_bytes() };
-            let put = blob_store.replace(INDEX, &document.version, &next, TENANTS_TTL).await?;
+            let put = blob_store.replace(INDEX, &document.version, &next).await?;
             if put == CasOutcome::Stored {
                 let mut state = self.state.lock();
                 state.unlisted.retain(|partition| !unlisted.contains(partition));
@@ -328,6 +367,16 @@ impl Shared {
         }
         // The next check tries again.
         Ok(())
+    }
+
+    /// Copies the partitions that places may lack to these places, and then the index.
+    async fn copy(&self, blob_store: &BlobStore<'_>) -> Result<(), SyncError> {
+        let uncopied: Vec<_> = self.state.lock().uncopied.iter().copied().collect();
+        for part in uncopied.chunks(AT_ONCE) {
+            partitions::copy(blob_store, part).await?;
+            self.state.lock().uncopied.retain(|partition| !part.contains(partition));
+        }
+        Ok(blob_store.copy(INDEX).await?)
     }
 
     /// Returns the next version of every partition that `batch` changes. A batch of a million rows
@@ -351,14 +400,14 @@ impl Shared {
     ) -> Result<TenantsChanged, TenantStoreError> {
         let blob_store = self.blob_store().ok_or(unavailable(0, 1))?;
         let _turn = self.turn.lock().await;
-        self.follow(blob_store).await.map_err(|error| error.refusal(0, 1))?;
+        self.follow(&blob_store).await.map_err(|error| error.refusal(0, 1))?;
         self.is_loaded.store(true, Ordering::Relaxed);
         let before = self.tenants().len();
         let next = self.next(batch, now).await?;
         let (parts, mut stored) = (next.len(), 0);
         let mut outcome = Ok(());
         for part in next.chunks(AT_ONCE) {
-            let written = self.write(blob_store, part, batch, now).await;
+            let written = self.write(&blob_store, part, batch, now).await;
             let done = written.iter().filter(|one| one.is_ok()).count();
             stored += done;
             outcome = written.into_iter().find_map(Result::err).map_or(Ok(()), Err);
@@ -367,7 +416,7 @@ impl Shared {
             }
         }
         // Without the index, other nodes find a changed partition too, but later.
-        let listed = self.list(blob_store).await;
+        let listed = self.list(&blob_store).await;
         match outcome {
             Ok(()) => listed.map_err(|error| error.refusal(stored, parts))?,
             Err(TenantStoreError::Store { error, .. }) => {

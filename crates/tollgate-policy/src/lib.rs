@@ -61,10 +61,11 @@ pub use network_file::{MAX_NETWORK_FILE_BYTES, NetworkFile};
 pub use schema::schema;
 pub use settings::{
     DEFAULT_SAMPLE, DashboardMode, DashboardSettings, DecisionClock, DenyCacheMode, KeySource,
-    ListenerSettings, ListenerTlsFiles, MemcachedLayout, MemcachedSettings, MemoryBounds,
-    MigrationStoreSettings, OnMove, ParentSampling, PreviousShardMap, ReadFrom, RedisSettings,
-    RolloutSettings, SentinelAccess, ServeSettings, Settings, ShadowSettings, ShardSettings,
-    StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, TracesSettings, Transport,
+    ListenerSettings, ListenerTlsFiles, MIN_REDIS_DEADLINE, MemcachedLayout, MemcachedSettings,
+    MemoryBounds, MigrationStoreSettings, OnMove, ParentSampling, PreviousShardMap, ReadFrom,
+    RedisSettings, RolloutSettings, SentinelAccess, ServeSettings, Settings, ShadowSettings,
+    ShardSettings, StepForm, StoreSettings, TlsFiles, TlsIdentity, Topology, TracesSettings,
+    Transport,
 };
 pub use suggest::suggest;
 pub use trace::{RuleOutcome, RuleTrace, Trace, trace};

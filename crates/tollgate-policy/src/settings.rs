@@ -11,8 +11,8 @@ use std::path::PathBuf;
 pub use memcached::{MemcachedLayout, MemcachedSettings};
 pub use migration::{MigrationStoreSettings, OnMove, RolloutSettings, ShadowSettings};
 pub use redis::{
-    DecisionClock, DenyCacheMode, PreviousShardMap, ReadFrom, RedisSettings, SentinelAccess,
-    ShardSettings, StepForm, TlsFiles, TlsIdentity, Topology, Transport,
+    DecisionClock, DenyCacheMode, MIN_REDIS_DEADLINE, PreviousShardMap, ReadFrom, RedisSettings,
+    SentinelAccess, ShardSettings, StepForm, TlsFiles, TlsIdentity, Topology, Transport,
 };
 pub use traces::{DEFAULT_SAMPLE, ParentSampling, TracesSettings};
 

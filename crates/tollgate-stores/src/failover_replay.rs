@@ -1,6 +1,7 @@
 //! Replay of recent charges to a store that lost its newest data in a failover.
 
 mod charge_log;
+mod definitions;
 mod partitions;
 mod pass;
 mod recorded_state;
@@ -182,7 +183,7 @@ impl<S> FailoverReplay<S> {
     }
 
     /// Returns the maximum memory of the recorded state in bytes, without the definitions of the
-    /// limits.
+    /// limits, of which there are at most 1,024 more than entries.
     #[must_use]
     pub fn max_bytes(&self) -> usize {
         // Each set of entries has a lock, and each entry has a key.

@@ -1,10 +1,12 @@
 //! The errors of opening a store.
 
 use std::path::PathBuf;
+use std::time::Duration;
 use std::{fmt, io};
 
 use tollgate::model::LimitError;
 use tollgate_memcached::AddressError;
+use tollgate_policy::MIN_REDIS_DEADLINE;
 use tollgate_redis::EndpointError;
 use tollgate_stores::sharded::ShardsError;
 
@@ -44,6 +46,8 @@ pub enum OpenError {
     Shards(ShardsError),
     /// The heartbeat that counts nodes cannot be created.
     Heartbeat(LimitError),
+    /// The deadline is shorter than [`MIN_REDIS_DEADLINE`].
+    Deadline(Duration),
     /// There is no tokio runtime for connections.
     NoRuntime,
 }
@@ -63,6 +67,11 @@ impl fmt::Display for OpenError {
             Self::Heartbeat(error) => {
                 write!(f, "store.redis: cannot create the heartbeat of the nodes: {error}")
             }
+            Self::Deadline(deadline) => write!(
+                f,
+                "deadline {deadline:?}: set at least {MIN_REDIS_DEADLINE:?}; within a shorter time \
+                 no decision reaches the servers"
+            ),
             Self::NoRuntime => f.write_str("no tokio runtime: open the store inside of one"),
         }
     }
@@ -77,7 +86,7 @@ impl std::error::Error for OpenError {
             Self::Address(error) => Some(error),
             Self::Shards(error) => Some(error),
             Self::Heartbeat(error) => Some(error),
-            Self::NoRuntime => None,
+            Self::Deadline(_) | Self::NoRuntime => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use tollgate::model::{Subject, Timestamp};
 use tollgate_redis::ClockOffset;
 use tollgate_stores::Rebalance;
 use tollgate_stores::failover_replay::ReplayCounts;
+use tollgate_stores::rebalance::Phase;
 use tollgate_stores::sharded::{MapVersion, Routing};
 
 use super::redis_servers::RedisServers;
@@ -46,10 +47,14 @@ impl ShardMap {
         self.store.before().partitions().shards()
     }
 
-    /// Returns the servers that own `subject` in the current map or, during a rebalance, in the new
+    /// Returns the servers that own `subject` in the current map. If a rebalance moves `subject` at
+    /// this time, returns the servers that own it in the previous map, and then those in the new
     /// map.
-    pub(crate) fn servers_of(&self, subject: &Subject) -> &RedisServers {
-        self.store.after().partitions().shard_for(subject).store.servers()
+    pub(crate) fn owners_of(&self, subject: &Subject) -> impl Iterator<Item = &RedisServers> {
+        let is_moving = self.store.phase() != Phase::Done && self.store.moves(subject);
+        let before = is_moving.then(|| self.store.before());
+        let maps = before.into_iter().chain([self.store.after()]);
+        maps.map(|map| map.partitions().shard_for(subject).store.servers())
     }
 
     /// Returns the rebalance, or `None` if no rebalance is in progress.

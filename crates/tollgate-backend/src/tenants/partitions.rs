@@ -9,7 +9,7 @@ use tollgate::overrides::TableVersion;
 use tollgate::tenants::{TenantBatch, TenantPartition, TenantStoreError, Tenants};
 
 use super::index::version_of;
-use super::{ATTEMPTS, ReadError, Shared, TENANTS_TTL, encoded, is_newer};
+use super::{ATTEMPTS, Shared, SyncError, encoded, is_newer};
 use crate::blob_store::BlobStore;
 
 /// Returns the name of the document of a partition.
@@ -21,6 +21,15 @@ fn name(partition: usize) -> String {
 pub(super) fn following(before: TableVersion) -> TableVersion {
     let drawn = RandomState::new().hash_one(before.drawn);
     TableVersion { changes: before.changes.saturating_add(1), drawn }
+}
+
+/// Copies the newest documents of `partitions` to the places that lack them.
+pub(super) async fn copy(
+    blob_store: &BlobStore<'_>,
+    partitions: &[usize],
+) -> Result<(), StoreError> {
+    let each = partitions.iter().map(async |partition| blob_store.copy(&name(*partition)).await);
+    join_all(each).await.into_iter().collect()
 }
 
 impl Shared {
@@ -38,18 +47,18 @@ impl Shared {
     /// the store lost or has in an older version.
     pub(super) async fn compare(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partitions: &[usize],
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), SyncError> {
         let each = partitions.iter().map(|partition| self.compare_one(blob_store, *partition));
         join_all(each).await.into_iter().collect()
     }
 
     async fn compare_one(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partition: usize,
-    ) -> Result<(), ReadError> {
+    ) -> Result<(), SyncError> {
         let version = blob_store.version(&name(partition)).await?;
         let held = self.held(partition);
         if is_newer(&version, held) {
@@ -60,33 +69,38 @@ impl Shared {
         {
             // If this write fails, another node was the first to write the same document or a newer
             // document.
-            if self.put(blob_store, partition, &version, &rows).await? == CasOutcome::Stored {
+            let put = self.put(blob_store, partition, &version, &rows).await;
+            if put.map_err(SyncError::Write)? == CasOutcome::Stored {
                 tracing::info!(partition, "restored tenants that the store had lost");
             }
         }
         Ok(())
     }
 
-    async fn read(&self, blob_store: BlobStore<'_>, partition: usize) -> Result<(), ReadError> {
+    async fn read(&self, blob_store: &BlobStore<'_>, partition: usize) -> Result<(), SyncError> {
         let document = blob_store.shared_blob(&name(partition)).await?;
-        // The document may have expired between the two reads.
         let Some(version) = version_of(&document.version) else { return Ok(()) };
+        // The document may have expired between the two reads, or the place with the newer version
+        // did not answer the second one.
+        if !is_newer(&document.version, self.held(partition)) {
+            return Ok(());
+        }
         let rows = TenantPartition::from_bytes(version, document.bytes);
-        let rows = rows.map_err(ReadError::Partition)?;
+        let rows = rows.map_err(SyncError::Partition)?;
         self.tenants().install(partition, Arc::new(rows));
         Ok(())
     }
 
     pub(super) async fn put(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         partition: usize,
         before: &[u8],
         rows: &TenantPartition,
     ) -> Result<CasOutcome, StoreError> {
         let document =
             SharedBlob { version: encoded(rows.version()), bytes: rows.as_bytes().to_vec() };
-        blob_store.replace(&name(partition), before, &document, TENANTS_TTL).await
+        blob_store.replace(&name(partition), before, &document).await
     }
 
     /// Writes `next`, the next versions of some partitions, to the store. Returns one result for
@@ -94,7 +108,7 @@ impl Shared {
     /// at once.
     pub(super) async fn write(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         next: &[(usize, Arc<TenantPartition>)],
         batch: &TenantBatch,
         now: Timestamp,
@@ -107,12 +121,12 @@ impl Shared {
 
     async fn write_one(
         &self,
-        blob_store: BlobStore<'_>,
+        blob_store: &BlobStore<'_>,
         (partition, updated): (usize, &Arc<TenantPartition>),
         batch: &TenantBatch,
         now: Timestamp,
     ) -> Result<(), TenantStoreError> {
-        let refused = |error: ReadError| error.refusal(0, 1);
+        let refused = |error: SyncError| error.refusal(0, 1);
         let mut updated = Arc::clone(updated);
         let mut before = match self.held(partition) {
             held if held == TableVersion::default() => Vec::new(),

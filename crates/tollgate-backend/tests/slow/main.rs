@@ -9,5 +9,6 @@ mod memcached;
 #[path = "../../../tollgate-memcached/tests/kit/mod.rs"]
 mod memcached_kit;
 mod migration;
+mod moving_documents;
 mod redis;
 mod tenants;

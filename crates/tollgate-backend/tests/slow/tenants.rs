@@ -19,7 +19,7 @@ use crate::memcached_kit::Server as Memcached;
 use crate::redis::fleet::{PATIENT, shards};
 
 /// The time limit of each wait of a test. A busy machine does not reach this limit.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 const POLICY: &str = "
 secret: { file: /run/key }
@@ -30,7 +30,7 @@ rules: [{ limits: calls }]
 ";
 
 /// Starts a node over `store`, with the secret of all nodes, and waits until the node is connected.
-async fn node(store: &str) -> (Arc<Limiter<Backend>>, TenantSync) {
+pub(crate) async fn node(store: &str) -> (Arc<Limiter<Backend>>, TenantSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
     let mut loaded = parse("test.yaml", &format!("{POLICY}store: {store}")).unwrap();
@@ -49,28 +49,31 @@ fn memcached(server: &Memcached) -> String {
     format!("{{ memcached: {{ servers: '{}', deadline: 10s }} }}", server.address())
 }
 
-fn tenant(name: &str, plan: Option<&str>, own: Option<u64>) -> Tenant {
+pub(crate) fn tenant(name: &str, plan: Option<&str>, own: Option<u64>) -> Tenant {
     let own = own.map(|quota| TenantQuota { limit: "calls".into(), quota, burst: None });
     let (plan, quotas) = (plan.map(Into::into), own.into_iter().collect());
     Tenant { name: name.into(), plan, quotas }
 }
 
-type Node = (Arc<Limiter<Backend>>, TenantSync);
+pub(crate) type Node = (Arc<Limiter<Backend>>, TenantSync);
 
-async fn set((limiter, sync): &Node, tenant: &Tenant) -> Result<usize, TenantStoreError> {
+pub(crate) async fn set(
+    (limiter, sync): &Node,
+    tenant: &Tenant,
+) -> Result<usize, TenantStoreError> {
     let mut batch = TenantBatch::default();
     batch.set(tenant).unwrap();
     sync.apply(limiter.now(), batch).await.map(|changed| changed.after)
 }
 
-async fn remove((limiter, sync): &Node, name: &str) {
+pub(crate) async fn remove((limiter, sync): &Node, name: &str) {
     let mut batch = TenantBatch::default();
     batch.remove(name);
     sync.apply(limiter.now(), batch).await.unwrap();
 }
 
 /// Returns the quota of a tenant in the node's policy.
-fn quota((limiter, _): &Node, name: &str) -> u64 {
+pub(crate) fn quota((limiter, _): &Node, name: &str) -> u64 {
     let subject = [("org", Some(name))];
     let named = Named { limit: "calls", cost: Cost::ONE, subject: &subject };
     let plan = limiter.policy().plan_named([named], limiter.key()).unwrap();

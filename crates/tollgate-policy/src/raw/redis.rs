@@ -16,7 +16,7 @@ keys! {
         /// The number of nodes that share the limits: with `on_failure: local`, each node admits
         /// its share, the quota divided by this number. By default 1.
         nodes: Integer,
-        /// The deadline of a decision, however slow the servers are, `1ms` to `10s`. By default
+        /// The deadline of a decision, however slow the servers are, `4ms` to `10s`. By default
         /// `15ms`.
         deadline: Duration,
         /// The subject that determines the shard of a client's counters. Limits whose `per` does

@@ -8,6 +8,12 @@ use std::time::Duration;
 use super::KeySource;
 use crate::redact::redact_word;
 
+/// The shortest deadline of decisions in Redis. A server refuses calls that arrive after their
+/// deadline, and nodes know its clock to two milliseconds at best, so a call with less time is not
+/// sent. A call has one millisecond less than its decision. The last millisecond is the time in
+/// which the call must be sent.
+pub const MIN_REDIS_DEADLINE: Duration = Duration::from_millis(4);
+
 /// The settings of the Redis or Valkey store: its shards and how nodes use them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RedisSettings {

@@ -202,7 +202,7 @@ fn numbers_have_their_bounds() {
         ("nodes: 0", false),
         ("nodes: 1_000_000", true),
         ("nodes: 1_000_001", false),
-        ("deadline: 1ms", true),
+        ("deadline: 4ms", true),
         ("deadline: 10s1ms", false),
         ("deadline: 0ms", false),
     ] {
@@ -215,6 +215,19 @@ fn numbers_have_their_bounds() {
         let text = format!("{POLICY}store: {{ redis: {{ {shards} }} }}\n");
         assert_eq!(parse("shop.yaml", &text).is_ok(), is_right, "{weight}");
     }
+}
+
+/// The bug: the file was accepted, but no decision within such a deadline was sent to Redis.
+#[test]
+fn a_deadline_in_which_redis_is_never_used_was_accepted() {
+    let shards = "shards: { a: { primary: 'redis://h' } }";
+    for millis in 1..4 {
+        let text = format!("{POLICY}store: {{ redis: {{ {shards}, deadline: {millis}ms }} }}\n");
+        let mistakes = parse("shop.yaml", &text).unwrap_err().to_string();
+        assert!(mistakes.contains("no decision reaches the servers"), "{mistakes}");
+    }
+    let text = format!("{POLICY}store: {{ memcached: {{ servers: 'h:1', deadline: 1ms }} }}\n");
+    assert!(parse("shop.yaml", &text).is_ok(), "memcached has no such margin");
 }
 
 #[test]

@@ -96,13 +96,17 @@ impl Connection {
             .map_err(|error| LinkError::answered(&self.address, PROBE, &error))?;
         let received = Instant::now();
         let [role, time, sign, replication, mark] = replies.as_slice() else {
-            return Err(self.refused("an unknown number of replies"));
+            return Err(self.refused(PROBE, "an unknown number of replies"));
         };
-        for reply in [role, sign] {
+        // Access rules can forbid these commands. Some services and configurations disable `ROLE`,
+        // which is then an unknown command; `INFO` reports the role too.
+        let tolerated: [(_, _, &[_]); 2] =
+            [("ROLE", role, &["NOPERM", "ERR"]), ("PING", sign, &["NOPERM"])];
+        for (command, reply, tolerated) in tolerated {
             if let Value::ServerError(error) = reply
-                && error.code() != "NOPERM"
+                && !tolerated.contains(&error.code())
             {
-                return Err(self.refused(error.code()));
+                return Err(self.refused(command, error.code()));
             }
         }
         let replication = Replication::from_reply(replication);
@@ -131,8 +135,8 @@ impl Connection {
         &self.address
     }
 
-    fn refused(&self, code: &str) -> LinkError {
-        LinkError::Refused { address: self.address.clone(), command: PROBE, code: code.to_owned() }
+    fn refused(&self, command: &'static str, code: &str) -> LinkError {
+        LinkError::Refused { address: self.address.clone(), command, code: code.to_owned() }
     }
 }
 

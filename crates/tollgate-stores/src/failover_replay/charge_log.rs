@@ -1,30 +1,25 @@
 //! A bounded log of the answers that this node received recently.
 
-use std::collections::{BTreeMap, HashMap};
-use std::mem::discriminant;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use parking_lot::RwLock;
 use tollgate_core::decide::{join, refundable_until};
 use tollgate_core::{
     Admission, Algorithm, Cell, Charge, ChargeId, ChargePosition, Limit, Millis, Operation,
     Reading, Readings, Refusals, Subject, Timestamp,
 };
 
+use super::definitions::{Definitions, definition};
 use super::recorded_state::{Name, RecordedState};
 use crate::bounded_cache::{BoundedCache, Key};
-
-/// The maximum number of limit definitions that are kept. If one more definition is needed, all of
-/// the kept definitions are removed first.
-const MAX_LIMITS: usize = 1_024;
 
 /// The newest recorded state. Depending on the algorithm of the limit, there is one entry for each
 /// limit and subject, or one entry for each window, block or permit of a limit and subject.
 #[derive(Debug)]
 pub(super) struct ChargeLog {
     states: BoundedCache<RecordedState>,
-    limits: RwLock<HashMap<Definition, Arc<Limit>>>,
+    definitions: Definitions,
     /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
     /// value.
     turn: AtomicU64,
@@ -32,11 +27,6 @@ pub(super) struct ChargeLog {
     /// that was reset since, so their readings are not recorded.
     forgotten: AtomicU64,
 }
-
-/// The identity of a limit's counters, and a hash of the numbers that the conversion of a recorded
-/// state to a cell uses. Limits with the same counters can have different numbers for different
-/// subjects, such as the quotas of plans.
-type Definition = (u128, u32);
 
 /// The start of a call, as the number of refunds and resets before the call.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +45,7 @@ impl ChargeLog {
     pub(super) fn new(entries: usize) -> Self {
         Self {
             states: BoundedCache::new(entries),
-            limits: RwLock::default(),
+            definitions: Definitions::default(),
             turn: AtomicU64::new(0),
             forgotten: AtomicU64::new(0),
         }
@@ -111,7 +101,7 @@ impl ChargeLog {
     /// for each limit and subject. The newest cell is the last. Cells that were recorded at the same
     /// time are in the order of limits and subjects.
     fn amount(&self, now: Timestamp, is_such: impl Fn(&RecordedState) -> bool) -> Vec<KnownState> {
-        let limits = self.limits.read();
+        let limits = self.definitions.read();
         let mut known = BTreeMap::<(u128, Subject), KnownState>::new();
         // A bucket that is full under one quota can lack tokens under another. An obsolete entry must
         // not decide with which quota the other entries are joined.
@@ -205,7 +195,7 @@ impl ChargeLog {
             Algorithm::TokenBucket(_) => self.states.quota_key(charge),
             _ => self.states.key(charge),
         };
-        self.update(started, now, key, |known| match known {
+        self.update(started, now, key, charge.limit, |known| match known {
             _ if gave_back => {
                 Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
             }
@@ -233,7 +223,7 @@ impl ChargeLog {
         let expires_at = refundable_until(charge.limit, ChargePosition(position));
         let Some(new) = self.recorded_state(now, charge, 0, position, expires_at) else { return };
         let key = self.states.part(self.states.key(charge), u128::from(position));
-        self.update(started, now, key, |known| {
+        self.update(started, now, key, charge.limit, |known| {
             let used = count(known.map_or(0, |known| known.used));
             (used > 0).then_some(RecordedState { used, ..new })
         });
@@ -262,7 +252,7 @@ impl ChargeLog {
         let key = self.states.part(self.states.key(charge), id.0);
         let ends_at = reading.full_reset_at;
         let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
-        self.update(started, now, key, |known| match operation {
+        self.update(started, now, key, charge.limit, |known| match operation {
             Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
                 new.map(|new| RecordedState { id, ..new })
             }
@@ -276,19 +266,31 @@ impl ChargeLog {
         });
     }
 
-    /// Changes the entry of `key`, unless a reset came after the start of the call.
+    /// Changes the entry of `key`, unless a reset came after the start of the call, and keeps the
+    /// definition of `limit` for the entry.
     fn update(
         &self,
         started: CallStart,
         now: Timestamp,
         key: Key,
+        limit: &Limit,
         change: impl FnOnce(Option<RecordedState>) -> Option<RecordedState>,
     ) {
+        let mut exists = false;
         self.states.update(key, now, |known| {
             // The entry is locked, so a reset either changed the number or removes the entry.
             let is_reset = started.0 < self.forgotten.load(Ordering::Acquire);
-            if is_reset { known } else { change(known) }
+            let entry = if is_reset { known } else { change(known) };
+            exists = entry.is_some();
+            entry
         });
+        // A scan removes definitions without an entry, so the entry comes first.
+        if exists {
+            self.definitions.record(limit, || {
+                let states = self.states.values().into_iter();
+                states.map(|state| (state.limit, state.numbers)).collect()
+            });
+        }
     }
 
     /// Creates an entry. Returns `None` if the subject is too long.
@@ -302,7 +304,6 @@ impl ChargeLog {
     ) -> Option<RecordedState> {
         let subject = Name::of(charge.subject)?;
         let (limit, numbers) = definition(charge.limit);
-        self.record_definition((limit, numbers), charge.limit);
         let id = ChargeId::default();
         Some(RecordedState {
             limit,
@@ -317,19 +318,6 @@ impl ChargeLog {
         })
     }
 
-    /// Keeps the current definition of a limit, which the replay needs. Subjects with different
-    /// quotas take turns, so a definition with another quota does not replace the recorded one.
-    fn record_definition(&self, definition: Definition, limit: &Limit) {
-        if self.limits.read().get(&definition).is_some_and(|known| is_alike(known, limit)) {
-            return;
-        }
-        let mut limits = self.limits.write();
-        if limits.len() >= MAX_LIMITS && !limits.contains_key(&definition) {
-            limits.clear();
-        }
-        limits.insert(definition, Arc::new(limit.clone()));
-    }
-
     /// Records a reset. Nothing is used after the reset, whatever calls in flight return.
     fn forget(&self, charge: &Charge<'_>) {
         let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
@@ -339,53 +327,63 @@ impl ChargeLog {
     }
 }
 
-/// Returns whether the replay of a state has the same result with both definitions of a limit. If
-/// the result depends on the quota, the quota is part of the [`Definition`].
-fn is_alike(one: &Limit, other: &Limit) -> bool {
-    discriminant(one.algorithm()) == discriminant(other.algorithm())
-        && one.window() == other.window()
-        && one.skew_tolerance() == other.skew_tolerance()
-}
-
-/// Returns the definition of `limit`.
-fn definition(limit: &Limit) -> Definition {
-    let (first, second) = match limit.algorithm() {
-        Algorithm::FixedWindow(window) => (window.window().get(), window.nominal_window().get()),
-        Algorithm::TokenBucket(bucket) => (bucket.quota(), bucket.burst()),
-        _ => (0, 0),
-    };
-    // Two odd constants, which mix the bits of both numbers.
-    let mixed =
-        first.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ second.wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-    (limit.state_digest(), (mixed >> 32) as u32)
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
     use std::thread;
 
     use tollgate_core::Cost;
-    use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog};
+    use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog, TokenBucket};
 
+    use super::super::definitions::MAX_NEW_LIMITS;
     use super::*;
 
-    /// The bug: each charge of a subject with another plan than the charge before replaced the
-    /// definition of the limit, under a lock that all charges need.
+    /// Returns a token bucket with this quota. Each quota has a definition of its own.
+    fn bucket(quota: u64) -> Limit {
+        let bucket = TokenBucket::new(quota, Millis::from_secs(60), quota).unwrap();
+        Limit::new("limit", Algorithm::TokenBucket(bucket)).unwrap()
+    }
+
+    fn record(log: &ChargeLog, now: Timestamp, limit: &Limit) {
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+        let charges = [Charge { limit, subject: &Subject::default(), operation }];
+        let reading = Reading {
+            admission: Admission::Now,
+            used: 1,
+            full_reset_at: now.after(Millis::from_secs(60)),
+            ..Reading::default()
+        };
+        log.remember(log.begin(), now, &charges, &[reading].into_iter().collect());
+    }
+
+    /// Without the removal of definitions that no entry uses, a caller that sends ever new quotas
+    /// would fill the memory.
     #[test]
-    fn subjects_with_different_plans_replaced_the_definition_in_turn() {
-        let log = ChargeLog::new(64);
-        let limit = |quota, seconds| {
-            let log = SlidingLog::new(quota, Millis::from_secs(seconds)).unwrap();
-            Limit::new("limit", Algorithm::SlidingLog(log)).unwrap()
-        };
-        let recorded = |limit: &Limit| {
-            log.record_definition(definition(limit), limit);
-            Arc::clone(&log.limits.read()[&definition(limit)])
-        };
-        let free = recorded(&limit(5, 60));
-        assert!(Arc::ptr_eq(&recorded(&limit(50, 60)), &free));
-        assert_eq!(recorded(&limit(5, 90)).window(), Millis::from_secs(90));
+    fn definitions_without_an_entry_are_removed() {
+        let (log, now) = (ChargeLog::new(64), Timestamp::from_millis(1_700_000_000_000));
+        for quota in 1..=5_000 {
+            record(&log, now, &bucket(quota));
+            let kept = log.definitions.read().len();
+            assert!(kept <= log.capacity() + MAX_NEW_LIMITS, "{kept} after {quota}");
+        }
+    }
+
+    /// The bug: a definition was kept before its entry existed, so a scan at that moment removed
+    /// it, and the replay skipped the entry.
+    #[test]
+    fn a_scan_removed_the_definition_of_an_entry_that_was_being_recorded() {
+        let (log, now) = (ChargeLog::new(64), Timestamp::from_millis(1_700_000_000_000));
+        let (limit, operation) = (bucket(5), Operation::Reset);
+        let charge = Charge { limit: &limit, subject: &Subject::default(), operation };
+        let entry = log.recorded_state(now, &charge, 1, 0, now.after(Millis::from_secs(60)));
+        let key = log.states.quota_key(&charge);
+        log.update(log.begin(), now, key, &limit, |_| {
+            // A scan by another thread, which does not find the entry yet.
+            log.definitions.clear();
+            entry
+        });
+        assert!(log.states.get(key).is_some());
+        assert!(log.definitions.read().contains_key(&definition(&limit)));
     }
 
     /// The bug: a charge that was recorded while its subject was reset stayed recorded. The next

@@ -44,6 +44,25 @@ fn charges_with_two_quotas_were_not_added_up() {
     }
 }
 
+/// The bug: a node kept the definitions of 1,024 limits. The next one removed all of them, and the
+/// replay skipped the records of the limits without a definition.
+#[test]
+fn records_of_more_than_1_024_quotas_were_not_replayed() {
+    const QUOTAS: u64 = 1_500;
+    let (servers, [node]) = nodes();
+    // With so many entries, no set of the cache is full.
+    let node = node.with_entries(1 << 16);
+    servers.cut();
+    for number in 1..=QUOTAS {
+        let bucket = TokenBucket::new(number, WINDOW, 10).unwrap();
+        let limit = Limit::new("core", Algorithm::TokenBucket(bucket)).unwrap();
+        at_once(apply_one(&node, NOW, &limit, &user(number), take(1, number.into()))).unwrap();
+    }
+    servers.promote(Memory::default());
+    takes(&node, &two_bursts()[0], 1..=1);
+    assert_eq!(node.replayed().limits, QUOTAS);
+}
+
 /// Returns a token bucket with a burst of 100, and the same bucket with a burst of 200.
 fn two_bursts() -> [Limit; 2] {
     [100, 200].map(|burst| {

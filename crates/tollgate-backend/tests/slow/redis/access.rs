@@ -1,4 +1,5 @@
-//! Tests that the shipped user has all permissions that the complete store needs.
+//! Tests that the shipped user has all permissions that the complete store needs, and that servers
+//! without some commands are used.
 
 use tempfile::TempDir;
 use tollgate::model::algo::Concurrency;
@@ -8,7 +9,7 @@ use tollgate_conformance::check;
 use tollgate_redis::StepRuntime;
 
 use crate::kit::{Server, Version, on_every_version};
-use crate::redis::fleet::{PATIENT, open, routed_by_subject};
+use crate::redis::fleet::{PATIENT, open, routed_by_subject, shards};
 use crate::redis::pairs::{InStep, is_read_from, pairs, served, words};
 
 on_every_version! {
@@ -46,6 +47,17 @@ async fn the_shipped_user_drives_the_whole(version: Version) {
     for [primary, _] in &pairs {
         primary.assert_every_key_ends().await;
     }
+}
+
+/// The bug: a server that does not support `ROLE`, like those of some services, was never used,
+/// although `INFO` reports the role too.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_the_command_role_was_never_used() {
+    let server = Server::start_with(&["--rename-command", "ROLE", ""]).await;
+    let own = shards(&[&server]);
+    let store = open(&routed_by_subject(&format!("{own}, {PATIENT}, deny_cache: false")));
+    served(&store).await;
+    check(&store, "without the command ROLE").await;
 }
 
 async fn admit_shipped_user(server: &Server, version: Version) {

@@ -10,7 +10,7 @@ pub(crate) mod fleet;
 mod history;
 mod local_charges;
 mod outage;
-mod overrides;
+pub(crate) mod overrides;
 mod pairs;
 mod quota_lease;
 mod replicas;

@@ -31,14 +31,14 @@ async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
 
 const IN_STORE: OverrideStorage = OverrideStorage::InStore { failure: None, pending: Vec::new() };
 
-fn target(user: &str) -> OverrideScope {
+pub(crate) fn target(user: &str) -> OverrideScope {
     let hash = HashKey::from_secret(b"a test's key").hash(user.as_bytes());
     let key = HashKey::from_secret(b"a test's key");
     let veiled = Subject::new([("token", Value::Hashed(hash))], &key);
     OverrideScope { limit: Some("core".into()), target: OverrideTarget::subject(&veiled) }
 }
 
-async fn set(
+pub(crate) async fn set(
     limiter: &Limiter<Backend>,
     kept: &OverrideSync,
     user: &str,
@@ -50,7 +50,7 @@ async fn set(
     kept.change(now, OverrideChange::Set(one)).await.map(drop)
 }
 
-fn held(kept: &OverrideSync) -> usize {
+pub(crate) fn held(kept: &OverrideSync) -> usize {
     kept.table().overrides().len()
 }
 

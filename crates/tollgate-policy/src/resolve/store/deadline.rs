@@ -12,17 +12,31 @@ const DEFAULT: Duration = Duration::from_millis(15);
 /// The longest deadline that a file can set.
 const MAX: Duration = Duration::from_secs(10);
 
-/// Returns the configured deadline or the default. Returns `None` after reporting a mistake.
-pub(super) fn deadline(raw: &Field<decode::Duration>, report: &mut Report<'_>) -> Option<Duration> {
+/// The shortest deadline of decisions in memcached.
+pub(super) const MEMCACHED_MIN: Duration = Duration::from_millis(1);
+
+/// Returns the configured deadline or the default. Returns `None` after reporting a mistake, such
+/// as a deadline below `min`.
+pub(super) fn deadline(
+    raw: &Field<decode::Duration>,
+    min: Duration,
+    report: &mut Report<'_>,
+) -> Option<Duration> {
     let given = match raw {
         Field::Absent => return Some(DEFAULT),
         Field::Invalid => return None,
         Field::Value(given) => given,
     };
     let deadline = Duration::from_millis(given.value.0.get());
-    if deadline > MAX {
+    if !(min..=MAX).contains(&deadline) {
         let message = format_args!("invalid deadline {}", given.value.0);
-        report.error(given.at, message, "expected 1ms to 10s: requests wait up to this long");
+        let reason = if deadline > MAX {
+            "requests wait up to this long"
+        } else {
+            "within a shorter time no decision reaches the servers, and each node decides alone"
+        };
+        let hint = format_args!("expected {}ms to 10s: {reason}", min.as_millis());
+        report.error(given.at, message, hint);
         return None;
     }
     Some(deadline)

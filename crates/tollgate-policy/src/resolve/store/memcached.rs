@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::deadline::deadline;
+use super::deadline::{MEMCACHED_MIN, deadline};
 use super::{at_most, revealed};
 use crate::decode::Spanned;
 use crate::raw::{Memcached, PolicyFile};
@@ -25,7 +25,7 @@ pub(super) fn settings(
     let memcached = &given.value;
     let servers = servers(memcached, report);
     let nodes = at_most(&memcached.nodes, MAX_NODES, "the number of nodes is", report);
-    let deadline = deadline(&memcached.deadline, report);
+    let deadline = deadline(&memcached.deadline, MEMCACHED_MIN, report);
     Some(MemcachedSettings {
         servers: servers?,
         layout: memcached.layout.value().map(|layout| layout.0).unwrap_or_default(),

@@ -7,7 +7,9 @@ use super::{at_most, previous, revealed, shards, tls};
 use crate::decode::{Field, Spanned};
 use crate::raw::{PolicyFile, Redis, Subject};
 use crate::report::Report;
-use crate::settings::{DenyCacheMode, RedisSettings, SentinelAccess, ShardSettings, Topology};
+use crate::settings::{
+    DenyCacheMode, MIN_REDIS_DEADLINE, RedisSettings, SentinelAccess, ShardSettings, Topology,
+};
 
 /// The largest number of nodes that can share the limits.
 const MAX_NODES: u32 = 1_000_000;
@@ -22,7 +24,7 @@ pub(super) fn settings(
     let redis = &given.value;
     let mut shards = shards::shards(&redis.shards, report);
     let nodes = at_most(&redis.nodes, MAX_NODES, "the number of nodes is", report);
-    let deadline = deadline(&redis.deadline, report);
+    let deadline = deadline(&redis.deadline, MIN_REDIS_DEADLINE, report);
     let route_by = redis.route_by.given().map(|name| {
         subjects.index(&name.value.0, name.at, report).map(|_| Box::from(&*name.value.0))
     });
