@@ -36,6 +36,7 @@ use tollgate_http::Shutdown;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -136,21 +137,26 @@ impl<S: Store + 'static> Shared<S> {
         caller: &RemoteCaller,
         shutdown: &Shutdown,
     ) -> Response<Body> {
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        if service == HEALTH {
-            // A health check needs no token, because a load balancer should not need the right to
-            // charge limits.
-            let mut health = HealthServer::new(Health(shutdown.clone()))
-                .max_decoding_message_size(MAX_MESSAGE_BYTES);
-            return known(health.call(request).await);
-        }
-        if let Err(status) = self.admit(request.headers(), caller) {
+        let path = request.uri().path();
+        // A health check needs no token, because a load balancer should not need the right to
+        // charge limits. `Watch` needs a token, because its stream lasts until the process drains
+        // and keeps the connection busy: otherwise, clients without a token could occupy every
+        // connection slot.
+        if path != HEALTH_CHECK
+            && let Err(status) = self.admit(request.headers(), caller)
+        {
             return status.into_http();
         }
+        let service = path.split('/').nth(1).unwrap_or_default();
         let version = match service {
+            HEALTH => {
+                let mut health = HealthServer::new(Health(shutdown.clone()))
+                    .max_decoding_message_size(MAX_MESSAGE_BYTES);
+                return known(health.call(request).await);
+            }
             REFLECTION => 0,
             REFLECTION_ALPHA => 1,
-            RATE_LIMIT => return unknown_method(request.uri().path()).into_http(),
+            RATE_LIMIT => return unknown_method(path).into_http(),
             other => return unknown(other).into_http(),
         };
         let Some(reflection) = &self.reflection else { return unknown(service).into_http() };
