@@ -95,6 +95,19 @@ fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
     assert_eq!(degraded.snapshot(), expected);
 }
 
+/// The bug: decisions that no rule planned, such as those of descriptors or of limits by name, were
+/// not counted, so no alert was raised when the store did not answer.
+#[test]
+fn decisions_without_a_rule_were_not_counted() {
+    let _turn = TURNS.lock();
+    let degraded = Degraded::new(&policy());
+    let late = DecisionSource::Fallback(StoreError::TimedOut);
+    degraded.on_decision(&decision(&[], late, 0));
+    degraded.on_decision(&decision(&[], DecisionSource::Store, 0));
+    degraded.on_decision(&decision(&["read"], late, 0));
+    assert_eq!(degraded.snapshot(), [count(Some("read"), late, 1), count(None, late, 1)]);
+}
+
 #[test]
 fn observers_combine() {
     let _turn = TURNS.lock();
