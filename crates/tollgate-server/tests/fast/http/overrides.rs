@@ -123,6 +123,26 @@ async fn who_is_unlimited_passes_and_is_not_counted() {
     assert_eq!(charge(&world, "abc").await["statuses"][0]["used"], 1);
 }
 
+/// The bug: if an override blocked one limit of a status query, the response left out all others.
+#[tokio::test]
+async fn a_blocked_limit_hid_the_status_of_the_others() {
+    let world = administered();
+    charge(&world, "abc").await;
+    let subject = json!({ "token": "abc", "address": "192.0.2.1" });
+    set(&world, json!({ "limit": "search", "subject": subject, "blocked": true })).await;
+    let query = "limit=search&limit=core&subject[token]=abc&subject[address]=192.0.2.1";
+    let standing = world.get(&format!("/v1/standing?{query}")).await.ok();
+    let statuses = standing["statuses"].as_array().unwrap();
+    let shown: Vec<_> =
+        statuses.iter().map(|one| (&one["name"], &one["used"], &one["admits"])).collect();
+    let expected =
+        [(json!("search"), json!(2), json!(false)), (json!("core"), json!(1), json!(true))];
+    assert_eq!(shown, expected.each_ref().map(|(name, used, admits)| (name, used, admits)));
+    assert_eq!(standing["source"], "store");
+    let blocked = world.get(&format!("/v1/standing?{}", query.replace("&limit=core", ""))).await;
+    assert_eq!(blocked.ok()["source"], "deny_cache");
+}
+
 #[tokio::test]
 async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
     let world = administered();
