@@ -2,13 +2,14 @@
 
 use tollgate_core::charge::Operation;
 use tollgate_core::policy::PlannedCharge;
-use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
+use tollgate_core::{DecisionSource, Evaluation, Reading, Store, StoreError, Timestamp};
 
 use super::Limiter;
 
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
-    /// statuses of the subjects. The next charge begins a new window, and earlier receipts are
+    /// statuses of the subjects, with the limits of overrides in force at `now`. Leaves out the
+    /// statuses of limits that an override lifts. The next charge begins a new window, and earlier receipts are
     /// void. The costs of `planned` have no effect. Also cancels the costs that this limiter
     /// [carried over](Self::settle_metered_at), even if the store does not answer. Other nodes keep
     /// theirs.
@@ -30,10 +31,26 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
                 // A settlement may have added a cost while the store executed the reset.
                 self.unpaid.cancel(planned);
-                Ok(self.evaluate_readings(now, planned, &readings))
+                Ok(self.evaluate_reset(now, planned, &readings))
             }
             // A fallback does not have the store's counters, so it cannot reset them.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),
         }
+    }
+
+    fn evaluate_reset(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        readings: &[Reading],
+    ) -> Evaluation {
+        let counted = planned.iter().zip(readings).filter_map(|(planned, reading)| {
+            let limit = self.counted_by(now, &planned.limit, &planned.subject)?;
+            Some((PlannedCharge { limit, ..planned.clone() }, *reading))
+        });
+        let (planned, readings): (Vec<_>, Vec<_>) = counted.unzip();
+        let mut evaluation = Evaluation::without_statuses(now);
+        self.evaluate_into(now, &planned, &readings, &mut evaluation);
+        evaluation
     }
 }

@@ -143,6 +143,24 @@ async fn a_blocked_limit_hid_the_status_of_the_others() {
     assert_eq!(blocked.ok()["source"], "deny_cache");
 }
 
+/// The bug: the response to a reset had the policy's quota, not the quota of the override.
+#[tokio::test]
+async fn a_reset_showed_the_quota_that_an_override_had_replaced() {
+    let world = administered();
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "quota": 5 })).await;
+    charge(&world, "abc").await;
+    let path = "/v1/standing?limit=core&subject[token]=abc";
+    let reset = world.delete(path).await.ok();
+    let core = &reset["statuses"][0];
+    assert_eq!(
+        (&core["used"], &core["limit"], &core["remaining"]),
+        (&json!(0), &json!(5), &json!(5))
+    );
+    assert_eq!(reset["statuses"], world.get(path).await.ok()["statuses"]);
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "unlimited": true })).await;
+    assert_eq!(world.delete(path).await.ok()["statuses"], json!([]));
+}
+
 #[tokio::test]
 async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
     let world = administered();
