@@ -407,6 +407,7 @@ impl EvaluationOutcome {
             candidates: Vec::new(),
             overrides: Vec::new(),
             source,
+            is_blocked: false,
             on_failure,
             charge,
             receipt,

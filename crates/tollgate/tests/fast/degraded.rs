@@ -40,6 +40,7 @@ fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
         conditional: Vec::new(),
         overrides: Vec::new(),
         source,
+        is_blocked: false,
         on_failure: OnFailure::Local,
         charge: Default::default(),
         receipt: None,

@@ -1,12 +1,9 @@
 //! The status of each descriptor, in the text form of `printed`.
 
-use tollgate::model::Millis;
-use tollgate::overrides::{
-    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
-};
+use tollgate::overrides::Effect;
 use tollgate_server::grpc::proto::{Entry, RateLimitDescriptor, RateLimitOverride, RateLimitUnit};
 
-use crate::grpc::world::{START, World, counting, descriptor, giving_back, printed, request};
+use crate::grpc::world::{World, counting, descriptor, giving_back, printed, request};
 
 const POLICY: &str = "
 limits:
@@ -151,13 +148,7 @@ async fn what_is_refunded_can_be_taken_again() {
 #[tokio::test]
 async fn what_is_refunded_is_refunded_by_its_override() {
     let world = World::new(POLICY).await;
-    let set_override = async |effect| {
-        let target =
-            OverrideScope { limit: Some("bucket".into()), target: OverrideTarget::AllSubjects };
-        let expires_at = START.after(Millis::from_secs(60));
-        let described = Override { target, effect, expires_at, reason: "a test".into() };
-        world.overrides.change(START, OverrideChange::Set(described)).await.unwrap();
-    };
+    let set_override = async |effect| world.set_override("bucket", effect).await;
     let left = async |descriptor| {
         let printed = printed(&world.decide(vec![descriptor]).await);
         printed.split(" in ").next().unwrap().to_owned()
