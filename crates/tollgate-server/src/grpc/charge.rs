@@ -269,10 +269,12 @@ impl<S: Store + 'static> Charger<'_, S> {
         let Part { mode, charges: DescriptorCharges { planned, of }, .. } = part;
         let peek = match planned.is_empty() {
             true => None,
-            false => self.limiter.peek_planned(self.now, &planned).await.ok(),
+            false => self.limiter.peek_at(self.now, planned).await.ok(),
         };
+        let status_of = |charge: Option<usize>| peek.as_ref()?.status_index(charge?);
+        let of = of.into_iter().map(status_of).collect();
         let nothing = || Evaluation::without_statuses(self.now);
-        let evaluation = peek.map_or_else(nothing, |(evaluation, _)| evaluation);
+        let evaluation = peek.map_or_else(nothing, |peek| peek.evaluation);
         // This node refuses without the store, as it does for a subject that an override blocks.
         let source = DecisionSource::DenyCache;
         let unreported = Some(Unreported { source, counted: None, candidates: Vec::new() });

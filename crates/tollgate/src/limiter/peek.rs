@@ -23,6 +23,21 @@ pub struct Peek {
     pub source: DecisionSource,
     /// The overrides that replace limits, in the order of the charges.
     pub overrides: Vec<AppliedOverride>,
+    /// The mapping from the statuses to the charges.
+    positions: ChargePositions,
+}
+
+impl Peek {
+    /// Returns the index in [`evaluation`](Self::evaluation) of the status of the charge at `index`
+    /// of the planned charges. Returns `None` if the limit of the charge would not take part in the
+    /// decision.
+    #[must_use]
+    pub fn status_index(&self, index: usize) -> Option<usize> {
+        match self.positions.find(PlanPosition::Enforced(index))? {
+            Evaluated::Enforced(index) => (index < self.evaluation.statuses.len()).then_some(index),
+            Evaluated::Counted(_) => None,
+        }
+    }
 }
 
 impl<S: Store> Limiter<S> {
@@ -50,7 +65,7 @@ impl<S: Store> Limiter<S> {
                 (Evaluation { now, statuses }, DecisionSource::DenyCache)
             }
         };
-        Ok(Peek { evaluation, source, overrides })
+        Ok(Peek { evaluation, source, overrides, positions })
     }
 
     /// Returns the status of every limit of `planned` at `now`, and the component that returned the

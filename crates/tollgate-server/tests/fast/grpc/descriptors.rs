@@ -191,6 +191,22 @@ async fn what_is_blocked_counts_nowhere() {
     }
 }
 
+/// The bug: if a request was refused without a charge and an override changed the charges of its
+/// descriptors, a descriptor got the status of another descriptor's limit.
+#[tokio::test]
+async fn a_blocked_request_got_statuses_of_other_limits_under_an_override() {
+    let world = World::new(POLICY).await;
+    let blocked = || vec![descriptor("a=1"), descriptor("odd=1"), descriptor("shut=1")];
+    for (effect, expected) in [
+        (Effect::Unlimited, "OVER: OK; OK odd-one 5 left 5 in 90s; OVER shut-down 0"),
+        (Effect::Counted, "OVER: OK; OK odd-one 5 left 5 in 90s; OVER shut-down 0"),
+        (Effect::Blocked, "OVER: OVER minute 3/MINUTE left 0 in 60s; OK; OVER shut-down 0"),
+    ] {
+        world.set_override("minute", effect).await;
+        assert_eq!(printed(&world.decide(blocked()).await), expected);
+    }
+}
+
 #[tokio::test]
 async fn shadows_count_and_stop_nobody() {
     let world = World::new(POLICY).await;
