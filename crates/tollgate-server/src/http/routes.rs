@@ -195,7 +195,7 @@ impl<S: Store + 'static> Routes<S> {
                 if authorize::has_wrong_token(&app.options.access, &head.headers) {
                     self.count_wrong_token();
                 }
-                return authorize::authorize(app, self.peer, &head.headers).await;
+                return Ok(authorize::authorize(app, self.peer, &head.headers).await);
             }
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
