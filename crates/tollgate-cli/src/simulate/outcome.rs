@@ -205,12 +205,12 @@ impl LimitOutcome {
 }
 
 /// Returns whether the cost of any request is unknown, because it depends on data that no log has,
-/// or on durations that this log does not have.
+/// or on sizes or durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_unknown = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
         Meter::Time { .. } => tally.durations == 0,
-        Meter::Size { .. } => false,
+        Meter::Size { .. } => tally.sizes < tally.counts.requests,
     };
     let is_evaluated = |limit: &str| {
         let mut evaluated = tally.limits.iter().filter(|one| one.counts.requests > 0);

@@ -193,9 +193,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
 /// log has these values. For other metered costs, returns `None`, and the reservation counts as the
 /// cost.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
-    let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
-    size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
+    entry.bytes.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
 }
 
 /// The permits of a request in flight.

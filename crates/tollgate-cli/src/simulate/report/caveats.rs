@@ -45,7 +45,7 @@ fn of_policy(outcome: &Outcome) -> Vec<String> {
     }
     if outcome.costs_unknown {
         caveats.push(format!(
-            "{policy}: some costs depend on data that the log does not have (headers and bodies of responses, or durations); \
+            "{policy}: some costs depend on data that the log does not have (headers and bodies of responses, sizes or durations); \
              their reservations count instead."
         ));
     }

@@ -71,6 +71,8 @@ pub(crate) struct Tally {
     pub(crate) host_names: u64,
     /// Requests for which the log has the duration.
     pub(crate) durations: u64,
+    /// Requests for which the log has the size of the response.
+    pub(crate) sizes: u64,
 }
 
 /// The decision on a request, as the tally counts it.
@@ -101,6 +103,7 @@ impl Tally {
             undecided: 0,
             host_names: 0,
             durations: 0,
+            sizes: 0,
         }
     }
 
@@ -120,6 +123,7 @@ impl Tally {
         self.undecided += u64::from(matches!(source, DecisionSource::Failure(_)));
         self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
         self.durations += u64::from(request.entry().duration.is_some());
+        self.sizes += u64::from(request.entry().bytes.is_some());
         let client = request.entry().client().unwrap_or_default();
         let enforced = |(index, _): &(usize, &PlannedCharge)| {
             let position = PlanPosition::Enforced(*index);

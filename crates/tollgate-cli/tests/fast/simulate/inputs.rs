@@ -136,6 +136,44 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
     assert!(table.contains("their reservations count instead"), "{table}");
 }
 
+/// The bug: a response without a body was charged the reserved units.
+#[test]
+fn a_response_of_no_bytes_was_charged_its_reservation() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits: { metered: { quota: 3, window: 1h, per: address, cost: { from_size: 1KiB, reserve: 3 } } }\n\
+         rules: [{ name: all, limits: metered }]\n",
+    );
+    let common = |size: &str| {
+        let line = |second: u32| {
+            format!("192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"GET /\" 304 {size}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    let object = |size: &str| {
+        let line = |second: u32| {
+            let ts = 1_431_857_100 + second;
+            format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\"{size}}}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    for (log, admitted, is_unknown) in [
+        (common("-"), 4, false),
+        (common("0"), 4, false),
+        (object(",\"size\":0"), 4, false),
+        // The log does not contain the size, so the reserved units are the cost.
+        (object(""), 1, true),
+    ] {
+        let log = write(folder.path(), "log", log);
+        let report = simulate_json(&["--policy", &policy, "--field", "bytes=size", &log]);
+        assert_eq!(report["admitted"], admitted, "{report}");
+        assert_eq!(report["costs_unknown"], is_unknown, "{report}");
+    }
+}
+
 #[test]
 fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
