@@ -174,6 +174,36 @@ fn a_response_of_no_bytes_was_charged_its_reservation() {
     }
 }
 
+/// The bug: the proxy answers these requests without a charge, but the simulation charged them.
+#[test]
+fn requests_that_the_proxy_does_not_charge_were_charged() {
+    let folder = TempDir::new().unwrap();
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits: { all: { quota: 2, window: 1h, per: address } }\n\
+                rules: [{ limits: all }]\n\
+                answers: { status_path: /rate_limit, refund: { status: [304] } }\n";
+    let policy = write(folder.path(), "policy.yaml", text);
+    let mut lines = String::new();
+    for (second, request) in ["GET /rate_limit", "GET /a%2fb", "GET /rate_limit?a=b", "GET /x/../y"]
+        .into_iter()
+        .chain(["GET /", "POST /rate_limit", "GET /"])
+        .enumerate()
+    {
+        lines += &format!(
+            "192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"{request} HTTP/1.1\" 200 1\n"
+        );
+    }
+    let log = write(folder.path(), "log", lines);
+    let report = simulate_json(&["--policy", &policy, &log]);
+    let counts = ["requests", "admitted", "refused", "unlimited", "ambiguous"];
+    assert_eq!(counts.map(|count| report[count].as_u64().unwrap()), [7, 4, 3, 2, 2], "{report}");
+    let limit = &report["limits"]["all"];
+    assert_eq!((&limit["requests"], &limit["refused"]), (&3.into(), &1.into()), "{report}");
+    assert_eq!(report["refunds"]["refusals_saved"], 0);
+    let table = simulate(&["--policy", &policy, &log]);
+    assert!(table.contains("2 of the refused requests would be answered with 400"), "{table}");
+}
+
 #[test]
 fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
