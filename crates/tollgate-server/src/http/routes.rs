@@ -25,7 +25,7 @@ use tower::{ServiceExt, service_fn};
 use super::app::App;
 use super::body::BodyLimits;
 use super::hosts::AdmittedHost;
-use super::idempotency::{Key, ResponseOrigin};
+use super::idempotency::{Fingerprint, Key, ResponseOrigin};
 use super::openapi::openapi;
 use super::options::HttpOptions;
 use super::prefer::Detail;
@@ -53,7 +53,9 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
         let peer = request.extensions().get().copied();
         let shutdown = request.extensions().get().cloned();
         let (app, admitted_host) = (Arc::clone(&app), AdmittedHost::default());
-        let routes = Arc::new(Routes { app, peer, shutdown, counters: None, admitted_host });
+        let (certificate, counters) = (None, None);
+        let routes = Routes { app, peer, certificate, shutdown, counters, admitted_host };
+        let routes = Arc::new(routes);
         async { Ok::<_, Infallible>(routes.answer(request).await) }
     }))
 }
@@ -62,6 +64,8 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
 pub(super) struct Routes<S> {
     pub(super) app: Arc<App<S>>,
     pub(super) peer: Option<Peer>,
+    /// The fingerprint of the client's certificate, if the client presented one.
+    pub(super) certificate: Option<Fingerprint>,
     pub(super) shutdown: Option<Shutdown>,
     pub(super) counters: Option<Arc<ListenerCounters>>,
     /// The host of the connection's first admitted request.
@@ -275,8 +279,9 @@ impl<S: Store + 'static> Routes<S> {
         let path = head.uri.path().as_bytes();
         let (app, requested) = (Arc::clone(&self.app), body.clone());
         let execute = || async move { app.decide(route, &requested, detail).await };
-        let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
-        let answered = self.app.idempotency.once(&self.app.limiter, token, key, request, execute);
+        let (cache, access) = (&self.app.idempotency, &self.app.options.access);
+        let caller = cache.caller(access, &head.headers, self.certificate, self.peer);
+        let answered = cache.once(&self.app.limiter, caller, key, [path, &*body], execute);
         let (answer, origin) = Box::pin(answered).await;
         let mut response = respond::with(answer);
         if origin == ResponseOrigin::Replayed {
