@@ -43,7 +43,8 @@ pub const MAX_REMEMBERED: usize = 10_000;
 /// certificates.
 pub const MAX_REMEMBERED_PER_CALLER: usize = 2_500;
 
-/// The most bytes of all kept responses and their keys.
+/// The most bytes of all kept responses and their keys. If a response would exceed this number, the
+/// response is not kept, but its key is.
 pub const MAX_REMEMBERED_BYTES: usize = 16 * 1024 * 1024;
 
 /// The bytes that are counted for a pending response until its size is known.
@@ -125,7 +126,8 @@ impl IdempotencyCache {
 
     /// Returns the response of `execute`, or the stored response to an earlier request of `caller`
     /// with the same key. Returns a problem instead if the earlier request differs from `request`,
-    /// which consists of the path and the body, or if the table has no room for another key.
+    /// which consists of the path and the body, if its response was not kept, or if the table has no
+    /// room for another key.
     ///
     /// `execute` runs to its end in a task of `limiter`, even if the client disconnects. The spans
     /// of the task belong to the trace of the caller.
@@ -157,8 +159,8 @@ impl IdempotencyCache {
         let (table, future) = (Arc::clone(&self.table), execute());
         limiter.spawn(trace::instrument(async move {
             let answer = future.await;
-            let bytes = answer.as_ref().map_or(0, Bytes::len);
-            lock(&table, |table| table.grow(&key, digest, bytes));
+            let bytes = answer.as_ref().map_or_else(Problem::size, Bytes::len);
+            lock(&table, |table| table.complete(&key, digest, bytes));
             sender.send_replace(Some(answer));
         }));
         (wait_for(answered).await, ResponseOrigin::New)
@@ -234,7 +236,8 @@ struct Table {
 
 struct Entry {
     request: [u8; 16],
-    answered: watch::Receiver<Option<Answer>>,
+    /// The response, or `None` if it was not kept.
+    answered: Option<watch::Receiver<Option<Answer>>>,
     bytes: usize,
 }
 
@@ -255,13 +258,17 @@ impl Table {
     ) -> Lookup {
         self.forget_expired(now);
         if let Some(entry) = self.entries.get(key) {
-            return if entry.request == request {
-                Lookup::Same(entry.answered.clone())
-            } else {
+            if entry.request != request {
                 let detail = "this key was used for another request within the last minute: use a \
                     new key";
-                Lookup::Refused(Problem::new(Kind::IdempotencyKeyReused, detail))
+                return Lookup::Refused(Problem::new(Kind::IdempotencyKeyReused, detail));
+            }
+            let Some(answered) = &entry.answered else {
+                let detail = "the first request with this key was executed, and nothing is charged \
+                    again, but its response was too large to be kept";
+                return Lookup::Refused(Problem::new(Kind::ResponseNotKept, detail));
             };
+            return Lookup::Same(answered.clone());
         }
         let bytes = key.key.0.len() + EXPECTED_BYTES;
         // Evicting an unexpired response would charge its repetition twice, so the new request is
@@ -278,21 +285,27 @@ impl Table {
         self.bytes += bytes;
         *self.callers.entry(key.whose).or_default() += 1;
         self.order.push_back((now.after(REMEMBERED_FOR), key.clone()));
-        self.entries.insert(key.clone(), Entry { request, answered: answered.clone(), bytes });
+        let answered = Some(answered.clone());
+        self.entries.insert(key.clone(), Entry { request, answered, bytes });
         Lookup::New
     }
 
-    /// Replaces the estimate [`EXPECTED_BYTES`] of a pending response by its size `bytes`, if the
-    /// size is larger. `request` is the hash of the response's request. If the entry of `key`
-    /// belongs to another request, nothing changes.
-    fn grow(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
+    /// Replaces the estimate [`EXPECTED_BYTES`] of a pending response by its size `bytes`. If there
+    /// is no room for the response, only its key is kept. `request` is the hash of the response's
+    /// request. If the entry of `key` belongs to another request, nothing changes.
+    fn complete(&mut self, key: &ScopedKey, request: [u8; 16], bytes: usize) {
         // The entry may have expired, and another request may use the same key.
         let Some(entry) = self.entries.get_mut(key) else { return };
-        if entry.request == request {
-            let grown = bytes.saturating_sub(EXPECTED_BYTES);
-            entry.bytes += grown;
-            self.bytes += grown;
+        if entry.request != request {
+            return;
         }
+        self.bytes -= entry.bytes;
+        entry.bytes = key.key.0.len() + bytes;
+        if self.bytes + entry.bytes > MAX_REMEMBERED_BYTES {
+            entry.bytes = key.key.0.len();
+            entry.answered = None;
+        }
+        self.bytes += entry.bytes;
     }
 
     fn forget_one_of(&mut self, whose: [u8; 16]) {
@@ -317,5 +330,44 @@ impl Table {
                 self.forget_one_of(key.whose);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use tokio::sync::Barrier;
+    use tollgate::store::Memory;
+
+    use super::*;
+
+    /// The bug: the size of a response counted only after the response was kept, so many responses
+    /// at once could exceed the bound.
+    #[tokio::test]
+    async fn large_responses_at_once_exceeded_the_bound() {
+        const LARGE: usize = MAX_REMEMBERED_BYTES / 16;
+        let policy = "limits: { all: { quota: 1, window: 1h } }\nrules: [{ limits: all }]\n";
+        let policy = tollgate_policy::parse("test.yaml", policy).unwrap().policy;
+        let (limiter, cache) =
+            (Limiter::new(policy, Memory::default()), IdempotencyCache::default());
+        let pending = Arc::new(Barrier::new(20));
+        let send = async |number: u8| {
+            let (key, pending) = (Key([number].into()), Arc::clone(&pending));
+            let execute = || async move {
+                pending.wait().await;
+                Ok(Bytes::from(vec![b'x'; LARGE]))
+            };
+            cache.once(&limiter, CallerId::Local, key, [&b"/"[..], b"{}"], execute).await
+        };
+        let first = join_all((0..20).map(&send)).await;
+        assert!(first.iter().all(|(answer, _)| answer.as_ref().unwrap().len() == LARGE));
+        assert!(cache.with(|table| table.bytes) <= MAX_REMEMBERED_BYTES);
+        let again = join_all((0..20).map(&send)).await;
+        let kept = again
+            .iter()
+            .filter(|(answer, origin)| answer.is_ok() && *origin == ResponseOrigin::Replayed);
+        assert_eq!(kept.count(), 15);
+        let lost = again.iter().filter_map(|(answer, _)| answer.as_ref().err());
+        assert!(lost.map(Problem::status).eq([axum::http::StatusCode::CONFLICT; 5]));
     }
 }

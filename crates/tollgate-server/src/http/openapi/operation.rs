@@ -108,6 +108,7 @@ const CHECK: Operation = Operation {
         Kind::UnknownLimit,
         Kind::InvalidSubject,
         Kind::IdempotencyKeyReused,
+        Kind::ResponseNotKept,
         Kind::TooManyIdempotencyKeys,
     ],
 };
