@@ -4,6 +4,7 @@
 mod sub_request;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -42,7 +43,11 @@ pub(super) async fn authorize<S: Store + 'static>(
     peer: Option<Peer>,
     fields: &HeaderMap,
 ) -> Response {
+    let began = Instant::now();
     let answered = decide(app, peer, fields).await;
+    if answered.is_ok() {
+        app.options.latency.observe(began.elapsed());
+    }
     let mut response = answered.unwrap_or_else(|problem| respond::refuse(&problem));
     let decision = if response.status() == StatusCode::OK { "admitted" } else { "refused" };
     response.headers_mut().insert(DECISION, HeaderValue::from_static(decision));

@@ -80,12 +80,6 @@ impl<S: Store + 'static> Routes<S> {
     {
         let (head, body) = request.into_parts();
         let answered = match Route::find(&head.method, head.uri.path()) {
-            Ok(route) if route.decides() => {
-                let began = Instant::now();
-                let answered = self.traced(route, &head, body).await;
-                self.app.options.latency.observe(began.elapsed());
-                answered
-            }
             Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
             Ok(route) => self.execute(route, &head, body).await,
             Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
@@ -295,8 +289,12 @@ impl<S: Store + 'static> Routes<S> {
         let mut request = Request::new(axum::body::Body::from(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
+        let began = Instant::now();
         let answered = self.app.descriptors.clone().oneshot(request).await;
         let Ok(response) = answered;
+        if response.status() != StatusCode::BAD_REQUEST {
+            self.app.options.latency.observe(began.elapsed());
+        }
         let (head, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await;
         let body = body.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
@@ -305,14 +303,19 @@ impl<S: Store + 'static> Routes<S> {
 }
 
 impl<S: Store + 'static> App<S> {
-    /// Executes the charge of a request of `route`.
+    /// Executes the charge of a request of `route`, and records its duration if a decision was made.
     async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
-        match route {
+        let began = Instant::now();
+        let answered = match route {
             // Boxed: the larger futures must not make the future of a check larger.
             Route::CheckBatch => Box::pin(self.check_batch(body, detail)).await,
             Route::Reserve => Box::pin(self.reserve(body)).await,
             _ => self.check(body, detail).await,
+        };
+        if answered.is_ok() {
+            self.options.latency.observe(began.elapsed());
         }
+        answered
     }
 }
 
