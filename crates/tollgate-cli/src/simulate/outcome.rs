@@ -62,6 +62,9 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Requests to which no limit applies.
     pub(crate) unlimited: u64,
+    /// Requests that services can interpret in different ways. They are refused with 400 without a
+    /// charge, and are also counted in `refused`.
+    pub(crate) ambiguous: u64,
     /// Requests for which the store had no room for another subject, so `on_failure` decided.
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
@@ -183,6 +186,7 @@ impl Outcome {
             policy,
             counts: tally.counts,
             unlimited: tally.unlimited,
+            ambiguous: tally.ambiguous,
             undecided: tally.undecided,
             host_names: tally.host_names,
             leases_unknown: tally.durations == 0
@@ -205,12 +209,12 @@ impl LimitOutcome {
 }
 
 /// Returns whether the cost of any request is unknown, because it depends on data that no log has,
-/// or on durations that this log does not have.
+/// or on sizes or durations that this log does not have.
 fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
     let is_unknown = |meter: &Meter| match meter {
         Meter::Header { .. } | Meter::Json { .. } => true,
         Meter::Time { .. } => tally.durations == 0,
-        Meter::Size { .. } => false,
+        Meter::Size { .. } => tally.sizes < tally.counts.requests,
     };
     let is_evaluated = |limit: &str| {
         let mut evaluated = tally.limits.iter().filter(|one| one.counts.requests > 0);

@@ -193,9 +193,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
 /// log has these values. For other metered costs, returns `None`, and the reservation counts as the
 /// cost.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
-    let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
-    size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
+    entry.bytes.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
 }
 
 /// The permits of a request in flight.
@@ -249,11 +248,18 @@ impl<S: ImmediateStore> PolicyRun<S> {
         Self { gate, plain: PlainPlan::default(), tally, without_refunds }
     }
 
-    /// Evaluates the policy on `request`.
+    /// Evaluates the policy on `request`. As in the proxy, a request for the status path is not
+    /// charged, and an ambiguous request is refused before any limit is charged.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
         // Both limiters plan the same charges: their policies differ only in the answers.
         let policy = self.gate.policy();
         let (facts, key) = (request.facts(), self.gate.limiter.key());
+        let is_status =
+            policy.answers().status_path.as_deref() == Some(facts.path) && facts.method == "GET";
+        if is_status {
+            self.tally.record_unlimited(request);
+            return Ok(());
+        }
         let is_metered = |planned: &PlannedCharge| !planned.estimates.is_empty();
         if policy.plan_plain(&facts, key, &mut self.plain)
             && !self.plain.charges().iter().any(is_metered)
@@ -265,6 +271,13 @@ impl<S: ImmediateStore> PolicyRun<S> {
             return Ok(());
         }
         let plan = policy.plan(&facts, self.gate.limiter.key());
+        if plan.ambiguity.is_some() {
+            if let Some((_, refused)) = &mut self.without_refunds {
+                *refused += 1;
+            }
+            self.tally.record_ambiguous(request);
+            return Ok(());
+        }
         let planned = plan.enforced.clone();
         if let Some((gate, refused)) = &mut self.without_refunds {
             let decision = gate.decide(request, plan.clone()).await?;

@@ -66,7 +66,7 @@ pub(super) struct Shared<S> {
     access: Access,
     /// The longest time that a call may take, from the head of the request to the response.
     deadline: Duration,
-    /// The recorded durations of charges.
+    /// The recorded durations of charges, from the complete message to the decision.
     pub(super) latency: Arc<Histogram>,
 }
 
@@ -95,7 +95,6 @@ impl<S: Store + 'static> Shared<S> {
             set_resource_exhausted(&mut answer);
             return answer.map(UnaryBody::Other);
         }
-        let began = Instant::now();
         let limiter = &self.rate_limits.0;
         let span = limiter.tracer().serve(request.headers(), || SHOULD_RATE_LIMIT[1..].into());
         let called = async {
@@ -107,7 +106,6 @@ impl<S: Store + 'static> Shared<S> {
             answered
         };
         let answered = span.run(called).await;
-        self.latency.observe(began.elapsed());
         match answered {
             Ok(answer) => unary::answered(&answer),
             Err(status) => status.into_http().map(UnaryBody::Other),
@@ -128,7 +126,12 @@ impl<S: Store + 'static> Shared<S> {
             return Err(Status::unimplemented(wrong));
         }
         let parsed = unary::message(request.into_body()).await?;
-        self.rate_limits.answer(&parsed).await
+        let began = Instant::now();
+        let answered = self.rate_limits.answer(&parsed).await;
+        if !matches!(&answered, Err(status) if status.code() == Code::InvalidArgument) {
+            self.latency.observe(began.elapsed());
+        }
+        answered
     }
 
     async fn answer_other(

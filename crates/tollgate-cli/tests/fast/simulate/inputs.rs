@@ -136,6 +136,74 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
     assert!(table.contains("their reservations count instead"), "{table}");
 }
 
+/// The bug: a response without a body was charged the reserved units.
+#[test]
+fn a_response_of_no_bytes_was_charged_its_reservation() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits: { metered: { quota: 3, window: 1h, per: address, cost: { from_size: 1KiB, reserve: 3 } } }\n\
+         rules: [{ name: all, limits: metered }]\n",
+    );
+    let common = |size: &str| {
+        let line = |second: u32| {
+            format!("192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"GET /\" 304 {size}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    let object = |size: &str| {
+        let line = |second: u32| {
+            let ts = 1_431_857_100 + second;
+            format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\"{size}}}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    for (log, admitted, is_unknown) in [
+        (common("-"), 4, false),
+        (common("0"), 4, false),
+        (object(",\"size\":0"), 4, false),
+        // The log does not contain the size, so the reserved units are the cost.
+        (object(""), 1, true),
+    ] {
+        let log = write(folder.path(), "log", log);
+        let report = simulate_json(&["--policy", &policy, "--field", "bytes=size", &log]);
+        assert_eq!(report["admitted"], admitted, "{report}");
+        assert_eq!(report["costs_unknown"], is_unknown, "{report}");
+    }
+}
+
+/// The bug: the proxy answers these requests without a charge, but the simulation charged them.
+#[test]
+fn requests_that_the_proxy_does_not_charge_were_charged() {
+    let folder = TempDir::new().unwrap();
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits: { all: { quota: 2, window: 1h, per: address } }\n\
+                rules: [{ limits: all }]\n\
+                answers: { status_path: /rate_limit, refund: { status: [304] } }\n";
+    let policy = write(folder.path(), "policy.yaml", text);
+    let mut lines = String::new();
+    for (second, request) in ["GET /rate_limit", "GET /a%2fb", "GET /rate_limit?a=b", "GET /x/../y"]
+        .into_iter()
+        .chain(["GET /", "POST /rate_limit", "GET /"])
+        .enumerate()
+    {
+        lines += &format!(
+            "192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"{request} HTTP/1.1\" 200 1\n"
+        );
+    }
+    let log = write(folder.path(), "log", lines);
+    let report = simulate_json(&["--policy", &policy, &log]);
+    let counts = ["requests", "admitted", "refused", "unlimited", "ambiguous"];
+    assert_eq!(counts.map(|count| report[count].as_u64().unwrap()), [7, 4, 3, 2, 2], "{report}");
+    let limit = &report["limits"]["all"];
+    assert_eq!((&limit["requests"], &limit["refused"]), (&3.into(), &1.into()), "{report}");
+    assert_eq!(report["refunds"]["refusals_saved"], 0);
+    let table = simulate(&["--policy", &policy, &log]);
+    assert!(table.contains("2 of the refused requests would be answered with 400"), "{table}");
+}
+
 #[test]
 fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
