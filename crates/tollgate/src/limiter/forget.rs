@@ -9,10 +9,10 @@ use super::Limiter;
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
     /// statuses of the subjects, with the limits of overrides in force at `now`. Leaves out the
-    /// statuses of limits that an override lifts. The next charge begins a new window, and earlier receipts are
-    /// void. The costs of `planned` have no effect. Also cancels the costs that this limiter
-    /// [carried over](Self::settle_metered_at), even if the store does not answer. Other nodes keep
-    /// theirs.
+    /// statuses of limits that an override lifts. The next charge begins a new window, and earlier
+    /// receipts are void. The costs of `planned` have no effect. Also cancels the costs that this
+    /// limiter [carried over](Self::settle_metered_at), even if the store does not answer. Other
+    /// nodes keep theirs.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the

@@ -19,8 +19,9 @@ pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 /// are counted and not logged, because these refusals are exact.
 ///
 /// The observer has a row for each rule of the policy, and one last row for unknown rules and for
-/// decisions that no rule planned, such as those of descriptors. When the policy is replaced, the rules that remain keep their rows, and the counts of removed rules move
-/// to the last row. A decision of the store costs one comparison.
+/// decisions that no rule planned, such as those of descriptors. When the policy is replaced, the
+/// rules that remain keep their rows, and the counts of removed rules move to the last row. A
+/// decision of the store costs one comparison.
 #[derive(Debug)]
 pub struct Degraded {
     rows: ArcSwap<Vec<Arc<Row>>>,
