@@ -5,14 +5,17 @@ use tollgate_core::policy::PlannedCharge;
 use tollgate_core::{DecisionSource, Evaluation, Reading, Store, StoreError, Timestamp};
 
 use super::Limiter;
+use super::evaluate::blocked_status;
+use crate::overrides::ResolvedOverride;
 
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
-    /// statuses of the subjects, with the limits of overrides in force at `now`. Leaves out the
-    /// statuses of limits that an override lifts. The next charge begins a new window, and earlier
-    /// receipts are void. The costs of `planned` have no effect. Also cancels the costs that this
-    /// limiter [carried over](Self::settle_metered_at), even if the store does not answer. Other
-    /// nodes keep theirs.
+    /// statuses of the subjects, with the limits of overrides in force at `now`. A subject
+    /// that an override blocks remains blocked. Leaves out the statuses of limits that an override
+    /// lifts. The next charge begins a new window, and earlier receipts are void. The costs of
+    /// `planned` have no effect. Also cancels the costs that this limiter
+    /// [carried over](Self::settle_metered_at), even if the store does not answer. Other nodes keep
+    /// theirs.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer. The caller then does not know whether the
@@ -44,13 +47,26 @@ impl<S: Store> Limiter<S> {
         planned: &[PlannedCharge],
         readings: &[Reading],
     ) -> Evaluation {
-        let counted = planned.iter().zip(readings).filter_map(|(planned, reading)| {
-            let limit = self.counted_by(now, &planned.limit, &planned.subject)?;
-            Some((PlannedCharge { limit, ..planned.clone() }, *reading))
-        });
-        let (planned, readings): (Vec<_>, Vec<_>) = counted.unzip();
+        let (mut shown, mut kept, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+        for (one, reading) in planned.iter().zip(readings) {
+            let resolved = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
+            let mut one = one.clone();
+            match resolved.map(|(resolved, _)| resolved) {
+                Some(ResolvedOverride::Unlimited) => continue,
+                Some(ResolvedOverride::Blocked(until)) => {
+                    blocked.push((shown.len(), blocked_status(now, until, &one)));
+                }
+                Some(ResolvedOverride::Limit(limit)) => one.limit = limit,
+                Some(ResolvedOverride::Counted) | None => {}
+            }
+            shown.push(one);
+            kept.push(*reading);
+        }
         let mut evaluation = Evaluation::without_statuses(now);
-        self.evaluate_into(now, &planned, &readings, &mut evaluation);
+        self.evaluate_into(now, &shown, &kept, &mut evaluation);
+        for (index, status) in blocked {
+            evaluation.statuses[index] = status;
+        }
         evaluation
     }
 }

@@ -157,6 +157,11 @@ async fn a_reset_showed_the_quota_that_an_override_had_replaced() {
         (&json!(0), &json!(5), &json!(5))
     );
     assert_eq!(reset["statuses"], world.get(path).await.ok()["statuses"]);
+    // The bug: a subject that an override blocks was shown as admitted.
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "blocked": true })).await;
+    let reset = world.delete(path).await.ok();
+    assert_eq!(reset["statuses"][0]["admits"], false);
+    assert_eq!(reset["statuses"], world.get(path).await.ok()["statuses"]);
     set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "unlimited": true })).await;
     assert_eq!(world.delete(path).await.ok()["statuses"], json!([]));
 }
