@@ -126,6 +126,9 @@ impl<S: Store> App<S> {
         for (name, value) in &parameters {
             let within = |word: &str| name.strip_prefix(word)?.strip_prefix('[')?.strip_suffix(']');
             match (&**name, within("subject"), within("group")) {
+                ("limit", ..) if limit.is_some() => {
+                    return Err(invalid("send `limit` at most once"));
+                }
                 ("limit", ..) => limit = value.as_deref(),
                 ("everybody", ..) if value.as_deref() == Some("true") => {
                     switches.push(TargetSelector::AllSubjects);

@@ -85,6 +85,10 @@ async fn a_switch_is_lifted_by_its_name_and_each_change_is_reported() {
         assert!(String::from_utf8_lossy(&refused.bytes).contains("exactly one of"), "{query}");
         assert_eq!(refused.status, 422, "{query}");
     }
+    // The bug: of several limits, all but the last one were ignored.
+    let query = "limit=core&limit=search&subject[token]=abc";
+    let refused = world.delete(&format!("/v1/overrides?{query}")).await;
+    assert_eq!(refused.problem(422), "invalid-override");
     assert!(world.delete("/v1/overrides?rule=read").await.ok()["before"].is_object());
     let audit = world.get("/v1/audit").await.ok();
     let printed = audit.to_string();
