@@ -177,7 +177,7 @@ async fn callers_of_different_machines_shared_their_keys() {
     }
     let refused = unverified(&world, "a", "one-more", one).await;
     assert_eq!(refused.problem(503), "too-many-idempotency-keys");
-    unverified(&world, "a", "one-more", other).await;
+    unverified(&world, "a", "one-more", other).await.ok();
 }
 
 /// A store that answers when the test allows it.
