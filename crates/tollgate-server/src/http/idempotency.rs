@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, HeaderName};
+use axum::http::{HeaderMap, HeaderName, header};
 use tokio::sync::watch;
 use tokio::time::timeout;
 use tollgate::model::time::DEFAULT_SKEW_MAX;
@@ -39,8 +39,9 @@ pub const REMEMBERED_FOR: Millis = Millis::from_secs(60);
 pub const MAX_REMEMBERED: usize = 10_000;
 
 /// The most responses that are kept for one caller, so one caller cannot use up [`MAX_REMEMBERED`]
-/// alone. The callers on this machine count as one without this bound if they use neither tokens nor
-/// certificates.
+/// alone. A caller is a token of the listener, otherwise a client certificate, otherwise an IPv4
+/// address. On this machine, callers with neither token nor certificate have no such
+/// bound.
 pub const MAX_REMEMBERED_PER_CALLER: usize = 2_500;
 
 /// The most bytes of all kept responses and their keys. If a response would exceed this number, the
@@ -79,14 +80,16 @@ impl Default for IdempotencyCache {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fingerprint([u8; 16]);
 
-/// The caller that a request authenticates, whose idempotency keys are separate from those of
-/// others.
+/// The caller of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallerId {
-    /// One caller, by the digest of its token, its certificate and its address.
-    One([u8; 16]),
-    /// Any process on this machine.
-    Local,
+pub(super) struct CallerId {
+    /// The digest of everything that distinguishes callers, verified or not. Callers with different
+    /// digests have separate keys.
+    scope: [u8; 16],
+    /// The digest of what a caller cannot invent. The keys of all scopes with the same digest
+    /// together have the bound [`MAX_REMEMBERED_PER_CALLER`]. `None` for callers on this machine,
+    /// which have no such bound.
+    bound: Option<[u8; 16]>,
 }
 
 impl IdempotencyCache {
@@ -96,9 +99,10 @@ impl IdempotencyCache {
     }
 
     /// Returns the caller of a request with the header fields `headers`, on a connection from `peer`
-    /// with the client certificate `certificate`. The caller has one of the tokens of `access`. If
-    /// no token is required, the field `authorization` is not verified, so it is ignored. The
-    /// address counts only for a caller with neither token nor certificate.
+    /// with the client certificate `certificate`. If `access` has tokens, the caller has one of
+    /// them. Otherwise this listener does not verify the field `authorization`, but another layer of
+    /// the program may do so. The field then separates the keys, and invented values of it gain no
+    /// further keys. The address counts only for a caller with neither token nor certificate.
     pub(super) fn caller(
         &self,
         access: &Access,
@@ -106,22 +110,27 @@ impl IdempotencyCache {
         certificate: Option<Fingerprint>,
         peer: Option<Peer>,
     ) -> CallerId {
-        let token = match access {
-            Access::Open => None,
-            Access::Tokens(_) => bearer_token(headers),
-        };
+        if let Access::Tokens(_) = access {
+            let Fingerprint(certificate) = certificate.unwrap_or(Fingerprint([0; 16]));
+            let token = bearer_token(headers).unwrap_or_default();
+            let scope = self.digest.hash(&[&certificate[..], token].concat());
+            return CallerId { scope, bound: Some(scope) };
+        }
         let address = peer.and_then(|Peer(address)| Some(address?.ip().to_canonical()));
         let address = address.filter(|address| !address.is_loopback());
-        let name = match (token, certificate, address) {
-            (None, None, None) => return CallerId::Local,
-            (None, None, Some(IpAddr::V4(address))) => address.octets().to_vec(),
-            (None, None, Some(IpAddr::V6(address))) => address.octets().to_vec(),
-            (token, certificate, _) => {
-                let Fingerprint(certificate) = certificate.unwrap_or(Fingerprint([0; 16]));
-                [&certificate[..], token.unwrap_or_default()].concat()
-            }
+        let bound = match (certificate, address) {
+            (Some(Fingerprint(certificate)), _) => Some(certificate),
+            (None, Some(IpAddr::V4(address))) => Some(self.digest.hash(&address.octets())),
+            (None, Some(IpAddr::V6(address))) => Some(self.digest.hash(&address.octets())),
+            (None, None) => None,
         };
-        CallerId::One(self.digest.hash(&name))
+        let mut name = bound.unwrap_or_default().to_vec();
+        for line in headers.get_all(header::AUTHORIZATION) {
+            // A value of a field contains no line break.
+            name.extend_from_slice(line.as_bytes());
+            name.push(b'\n');
+        }
+        CallerId { scope: self.digest.hash(&name), bound }
     }
 
     /// Returns the response of `execute`, or the stored response to an earlier request of `caller`
@@ -145,13 +154,9 @@ impl IdempotencyCache {
     {
         let now = limiter.now();
         let digest = self.digest_of(request);
-        let (whose, most) = match caller {
-            CallerId::One(digest) => (digest, MAX_REMEMBERED_PER_CALLER),
-            CallerId::Local => ([0; 16], MAX_REMEMBERED),
-        };
-        let key = ScopedKey { whose, key };
+        let key = ScopedKey { scope: caller.scope, key };
         let (sender, answered) = watch::channel(None);
-        match self.with(|table| table.find_or_begin(now, &key, digest, most, &answered)) {
+        match self.with(|table| table.find_or_begin(now, &key, digest, caller.bound, &answered)) {
             Lookup::New => {}
             Lookup::Same(before) => return (wait_for(before).await, ResponseOrigin::Replayed),
             Lookup::Refused(problem) => return (Err(problem), ResponseOrigin::New),
@@ -199,11 +204,11 @@ fn unfinished() -> Problem {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(Box<[u8]>);
 
-/// An idempotency key with the digest of its [caller](CallerId). Two callers may therefore use the
+/// An idempotency key with the scope of its [caller](CallerId). Two callers may therefore use the
 /// same key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct ScopedKey {
-    whose: [u8; 16],
+    scope: [u8; 16],
     key: Key,
 }
 
@@ -230,12 +235,14 @@ struct Table {
     /// The keys in the order of arrival, which is also the order of expiry.
     order: VecDeque<(Timestamp, ScopedKey)>,
     bytes: usize,
-    /// The number of entries of each caller that has at least one entry.
+    /// The number of entries of each [bound](CallerId::bound) that has at least one entry.
     callers: HashMap<[u8; 16], usize>,
 }
 
 struct Entry {
     request: [u8; 16],
+    /// The [bound](CallerId::bound) of the caller.
+    bound: Option<[u8; 16]>,
     /// The response, or `None` if it was not kept.
     answered: Option<watch::Receiver<Option<Answer>>>,
     bytes: usize,
@@ -253,7 +260,7 @@ impl Table {
         now: Timestamp,
         key: &ScopedKey,
         request: [u8; 16],
-        most: usize,
+        bound: Option<[u8; 16]>,
         answered: &watch::Receiver<Option<Answer>>,
     ) -> Lookup {
         self.forget_expired(now);
@@ -273,8 +280,8 @@ impl Table {
         let bytes = key.key.0.len() + EXPECTED_BYTES;
         // Evicting an unexpired response would charge its repetition twice, so the new request is
         // refused.
-        let known = self.callers.get(&key.whose).copied().unwrap_or_default();
-        if known >= most
+        let known = bound.and_then(|bound| self.callers.get(&bound)).copied().unwrap_or_default();
+        if known >= MAX_REMEMBERED_PER_CALLER
             || self.entries.len() >= MAX_REMEMBERED
             || self.bytes + bytes > MAX_REMEMBERED_BYTES
         {
@@ -283,10 +290,12 @@ impl Table {
             return Lookup::Refused(Problem::new(Kind::TooManyIdempotencyKeys, detail));
         }
         self.bytes += bytes;
-        *self.callers.entry(key.whose).or_default() += 1;
+        if let Some(bound) = bound {
+            *self.callers.entry(bound).or_default() += 1;
+        }
         self.order.push_back((now.after(REMEMBERED_FOR), key.clone()));
         let answered = Some(answered.clone());
-        self.entries.insert(key.clone(), Entry { request, answered, bytes });
+        self.entries.insert(key.clone(), Entry { request, bound, answered, bytes });
         Lookup::New
     }
 
@@ -308,11 +317,11 @@ impl Table {
         self.bytes += entry.bytes;
     }
 
-    fn forget_one_of(&mut self, whose: [u8; 16]) {
-        if let Some(known) = self.callers.get_mut(&whose) {
+    fn forget_one_of(&mut self, bound: [u8; 16]) {
+        if let Some(known) = self.callers.get_mut(&bound) {
             *known -= 1;
             if *known == 0 {
-                self.callers.remove(&whose);
+                self.callers.remove(&bound);
             }
         }
     }
@@ -327,7 +336,9 @@ impl Table {
             let Some((_, key)) = self.order.pop_front() else { return };
             if let Some(entry) = self.entries.remove(&key) {
                 self.bytes -= entry.bytes;
-                self.forget_one_of(key.whose);
+                if let Some(bound) = entry.bound {
+                    self.forget_one_of(bound);
+                }
             }
         }
     }
@@ -357,7 +368,8 @@ mod tests {
                 pending.wait().await;
                 Ok(Bytes::from(vec![b'x'; LARGE]))
             };
-            cache.once(&limiter, CallerId::Local, key, [&b"/"[..], b"{}"], execute).await
+            let caller = CallerId { scope: [0; 16], bound: None };
+            cache.once(&limiter, caller, key, [&b"/"[..], b"{}"], execute).await
         };
         let first = join_all((0..20).map(&send)).await;
         assert!(first.iter().all(|(answer, _)| answer.as_ref().unwrap().len() == LARGE));

@@ -47,6 +47,11 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// `/openapi.json` never require a token. Without tokens, `/v1/authorize` needs a [`Peer`] in the
 /// extensions of the request to determine whether the request is trusted. `/readyz` reports a
 /// draining node as not ready only if a [`Shutdown`] is in the extensions, too.
+///
+/// Without tokens, the [`Peer`] and the field `authorization` also separate the idempotency keys of
+/// different callers. Requests without a [`Peer`] count as requests of this machine: their keys are
+/// separate only if their fields `authorization` differ, and one caller can use up all keys. If
+/// other machines can reach the server, insert a [`Peer`] into each request.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {

@@ -150,15 +150,33 @@ async fn unverified(world: &World, token: &str, key: &str, peer: Option<&str>) -
     world.call(request.body(Body::from(charge(1))).unwrap()).await
 }
 
-/// The bug: on a listener without tokens, each invented token had keys of its own.
+/// The bug: on a listener without tokens, invented tokens had room for further keys.
 #[tokio::test]
-async fn a_token_that_nobody_verifies_opened_a_namespace_of_its_own() {
+async fn tokens_that_nobody_verifies_made_room_for_further_keys() {
+    let (world, peer) = (World::new(), Some("192.0.2.1"));
+    for number in 0..MAX_REMEMBERED_PER_CALLER {
+        unverified(&world, &number.to_string(), "key", peer).await;
+    }
+    let refused = unverified(&world, "one-more", "key", peer).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    let again = unverified(&world, "0", "key", peer).await;
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    world.clock.advance(Millis::from_secs(60));
+    unverified(&world, "one-more", "key", peer).await.ok();
+}
+
+/// The bug: on a listener without tokens, the field `authorization` was ignored, so callers that
+/// another layer of the program authenticates received the receipts of each other.
+#[tokio::test]
+async fn callers_that_another_layer_authenticates_shared_their_keys() {
     for peer in [None, Some("127.0.0.1"), Some("192.0.2.1")] {
         let world = World::new();
         unverified(&world, "one", "key", peer).await.ok();
+        let other = unverified(&world, "other", "key", peer).await;
+        assert_eq!(other.headers.get("idempotency-replayed"), None, "{peer:?}");
+        assert_eq!(used(&world).await, 2, "{peer:?}");
         let again = unverified(&world, "other", "key", peer).await;
         assert_eq!(again.headers["idempotency-replayed"], "true", "{peer:?}");
-        assert_eq!(used(&world).await, 1, "{peer:?}");
     }
 }
 
