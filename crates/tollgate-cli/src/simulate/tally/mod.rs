@@ -73,8 +73,6 @@ pub(crate) struct Tally {
     pub(crate) host_names: u64,
     /// Requests for which the log has the duration.
     pub(crate) durations: u64,
-    /// Requests for which the log has the size of the response.
-    pub(crate) sizes: u64,
 }
 
 /// The decision on a request, as the tally counts it.
@@ -106,7 +104,6 @@ impl Tally {
             undecided: 0,
             host_names: 0,
             durations: 0,
-            sizes: 0,
         }
     }
 
@@ -129,7 +126,6 @@ impl Tally {
         self.hours.add(now, outcome);
         self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
         self.durations += u64::from(request.entry().duration.is_some());
-        self.sizes += u64::from(request.entry().bytes.is_some());
     }
 
     /// Counts a request with the plan `planned` and the decision `decision`.

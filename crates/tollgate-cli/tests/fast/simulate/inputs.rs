@@ -204,6 +204,45 @@ fn requests_that_the_proxy_does_not_charge_were_charged() {
     assert!(table.contains("2 of the refused requests would be answered with 400"), "{table}");
 }
 
+/// The bug: one line without a size made the report say that costs are unknown, although no metered
+/// limit was charged for the request of that line.
+#[test]
+fn lines_without_a_size_made_costs_unknown_that_nothing_metered() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits:\n\
+         \x20 metered: { quota: 3, window: 1h, per: address, cost: { from_size: 1KiB, reserve: 3 } }\n\
+         \x20 plain: { quota: 9, window: 1h, per: address }\n\
+         rules:\n\
+         \x20 - { name: files, match: { path: /files/** }, limits: metered }\n\
+         \x20 - { name: pages, match: { path: /pages/** }, limits: plain }\n\
+         answers: { refund: { status: [304] }, status_path: /limits }\n",
+    );
+    let line = |second: u32, path: &str, status: u16, size: &str| {
+        let ts = 1_431_857_100 + second;
+        format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"{path}\",\"status\":{status}{size}}}\n")
+    };
+    let known = [
+        line(0, "/pages/a", 200, ""),
+        line(1, "/limits", 200, ""),
+        line(2, "/files/a%2fb", 400, ""),
+        // The cost of a refunded request is 0.
+        line(3, "/files/a", 304, ""),
+        line(4, "/files/a", 200, ",\"size\":3072"),
+        // Refused: the previous request used the quota.
+        line(5, "/files/a", 429, ""),
+    ];
+    let unknown = [line(0, "/files/a", 200, "")];
+    for (lines, is_unknown) in [(&known[..], false), (&unknown[..], true)] {
+        let log = write(folder.path(), "log", lines.concat());
+        let report = simulate_json(&["--policy", &policy, "--field", "bytes=size", &log]);
+        assert_eq!(report["costs_unknown"], is_unknown, "{report}");
+    }
+}
+
 #[test]
 fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());
