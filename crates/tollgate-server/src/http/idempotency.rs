@@ -40,8 +40,8 @@ pub const MAX_REMEMBERED: usize = 10_000;
 
 /// The most responses that are kept for one caller, so one caller cannot use up [`MAX_REMEMBERED`]
 /// alone. A caller is a token of the listener, otherwise a client certificate, otherwise an IPv4
-/// address. On this machine, callers with neither token nor certificate have no such
-/// bound.
+/// address or a /64 network of IPv6. On this machine, callers with neither token nor certificate
+/// have no such bound.
 pub const MAX_REMEMBERED_PER_CALLER: usize = 2_500;
 
 /// The most bytes of all kept responses and their keys. If a response would exceed this number, the
@@ -118,13 +118,21 @@ impl IdempotencyCache {
         }
         let address = peer.and_then(|Peer(address)| Some(address?.ip().to_canonical()));
         let address = address.filter(|address| !address.is_loopback());
-        let bound = match (certificate, address) {
-            (Some(Fingerprint(certificate)), _) => Some(certificate),
-            (None, Some(IpAddr::V4(address))) => Some(self.digest.hash(&address.octets())),
-            (None, Some(IpAddr::V6(address))) => Some(self.digest.hash(&address.octets())),
-            (None, None) => None,
+        let (one, bound) = match (certificate, address) {
+            (Some(Fingerprint(certificate)), _) => (certificate, Some(certificate)),
+            (None, Some(IpAddr::V4(address))) => {
+                let one = self.digest.hash(&address.octets());
+                (one, Some(one))
+            }
+            // One machine can use all addresses of a /64, which can also be the network of several
+            // machines.
+            (None, Some(IpAddr::V6(address))) => {
+                let octets = address.octets();
+                (self.digest.hash(&octets), Some(self.digest.hash(&octets[..8])))
+            }
+            (None, None) => ([0; 16], None),
         };
-        let mut name = bound.unwrap_or_default().to_vec();
+        let mut name = one.to_vec();
         for line in headers.get_all(header::AUTHORIZATION) {
             // A value of a field contains no line break.
             name.extend_from_slice(line.as_bytes());

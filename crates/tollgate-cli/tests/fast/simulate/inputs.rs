@@ -223,7 +223,9 @@ fn lines_without_a_size_made_costs_unknown_that_nothing_metered() {
     );
     let line = |second: u32, path: &str, status: u16, size: &str| {
         let ts = 1_431_857_100 + second;
-        format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"{path}\",\"status\":{status}{size}}}\n")
+        format!(
+            "{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"{path}\",\"status\":{status}{size}}}\n"
+        )
     };
     let known = [
         line(0, "/pages/a", 200, ""),

@@ -198,6 +198,24 @@ async fn callers_of_different_machines_shared_their_keys() {
     unverified(&world, "a", "one-more", other).await.ok();
 }
 
+/// The bug: over IPv6, one machine has many addresses, and each one had room for further keys.
+#[tokio::test]
+async fn addresses_of_one_ipv6_network_made_room_for_further_keys() {
+    let world = World::new();
+    let (one, neighbour) = (Some("2001:db8::1"), Some("2001:db8::ffff:0:0:2"));
+    unverified(&world, "a", "0", one).await.ok();
+    // The network can be that of several machines, so their keys remain separate.
+    let answered = unverified(&world, "a", "0", neighbour).await;
+    assert_eq!(answered.headers.get("idempotency-replayed"), None);
+    assert_eq!(used(&world).await, 2);
+    for number in 2..MAX_REMEMBERED_PER_CALLER {
+        unverified(&world, "a", &number.to_string(), one).await;
+    }
+    let refused = unverified(&world, "a", "one-more", neighbour).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    unverified(&world, "a", "one-more", Some("2001:db8:0:1::1")).await.ok();
+}
+
 /// A store that answers when the test allows it.
 struct Slow {
     memory: Memory,
