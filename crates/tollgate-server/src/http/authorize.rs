@@ -30,9 +30,11 @@ const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 /// request should not have been charged can refund it.
 const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 
-/// The header field that every response of this route has, so a proxy can distinguish a refusal
-/// with the status 502, 503 or 504 from a node that it did not reach. The value is `admitted` or
-/// `refused`.
+/// The header field of every decision and of every refusal of a sub-request, so a proxy can
+/// distinguish a refusal with the status 502, 503 or 504 from a node that it did not reach. The
+/// value is `admitted` or `refused`. An invalid sub-request, for example one with another method or
+/// with a head that is too large, does not reach this route: its response has a status of 4xx and
+/// not this field.
 const DECISION: HeaderName = HeaderName::from_static("tollgate-decision");
 
 /// Decides on the request that a sub-request describes. If that request is admitted, returns 200

@@ -282,8 +282,9 @@ const AUTHORIZE: Operation = Operation {
     parameters: held_request,
     answer: Holds::Nothing,
     response: "The request is admitted. The header fields are those of the policy's profiles, \
-        `tollgate-receipt`, and `tollgate-decision: admitted`. Every other response has \
-        `tollgate-decision: refused`.",
+        `tollgate-receipt`, and `tollgate-decision: admitted`. Every refusal of a sub-request has \
+        `tollgate-decision: refused`. A 4xx without this field is the response to an invalid \
+        sub-request: refuse the request.",
     refusal: Some(Holds::Problem),
     problems: &[Kind::InvalidRequest, Kind::StoreUnavailable],
 };
