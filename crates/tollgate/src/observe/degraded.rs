@@ -97,13 +97,14 @@ impl Degraded {
             self.others[cause].fetch_add(1, Ordering::Relaxed);
         }
         let Some(suppressed) = self.lines[cause].is_due(decision.evaluation.now) else { return };
-        let rule = decision.rules.first().map_or("", |name| &**name);
+        // Without a rule, the line has no field `rule`.
+        let rule = decision.rules.first().map(|name| &**name);
         match decision.source {
             DecisionSource::Fallback(error) => tracing::warn!(
                 rule, %error, suppressed, "the store did not answer: the fallback decided"
             ),
             DecisionSource::Failure(error) => tracing::warn!(
-                rule, %error, suppressed, "the store did not answer: the rule's on_failure decided"
+                rule, %error, suppressed, "the store did not answer: on_failure decided"
             ),
             DecisionSource::Overflow => tracing::warn!(
                 rule,
