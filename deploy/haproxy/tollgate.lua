@@ -1,8 +1,9 @@
 -- Queries Tollgate whether a request is admitted: `http-request lua.tollgate ADDRESS`. ADDRESS is that of a
 -- frontend of this HAProxy that forwards to Tollgate.
 --
--- Sets txn.tollgate_status to the status of the response, or to 0 if there was none, and the variables
--- below to the header fields for clients.
+-- Sets txn.tollgate_status to the status of the response, or to 0 if there was none, txn.tollgate_body and
+-- txn.tollgate_type to the body of a refusal and its media type, and the variables below to the header
+-- fields for clients.
 
 -- In milliseconds. Longer than the timeouts of that backend, so those apply.
 local TIMEOUT = 1000
@@ -55,13 +56,10 @@ local function sub_request(txn)
     return fields
 end
 
--- Whether the response is Tollgate's own.
+-- Whether the response is Tollgate's own. The status does not show this, because a policy can refuse requests
+-- with any status, and the media type can be one that the client prefers.
 local function is_from_tollgate(answer)
-    local field = answer.headers and answer.headers["content-type"]
-    local media_type = field and field[0] or ""
-    -- Refusals by a policy with GitHub's header fields are plain JSON.
-    return answer.status == 200 or media_type:find("application/problem+json", 1, true)
-        or media_type:find("application/json", 1, true)
+    return answer.headers and answer.headers["tollgate-decision"] ~= nil
 end
 
 -- Whether Tollgate is up. If it is down, HAProxy responds with a page of its own. Another such page means that
@@ -85,6 +83,10 @@ local function ask(txn, address)
     end
     txn:set_var("txn.tollgate_status", answer.status)
     txn:set_var("txn.tollgate_body", answer.body or "")
+    local media_type = answer.headers["content-type"]
+    if media_type then
+        txn:set_var("txn.tollgate_type", media_type[0])
+    end
     for name, variable in pairs(VARIABLES) do
         local values = answer.headers[name]
         if values then

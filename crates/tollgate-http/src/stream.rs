@@ -74,12 +74,18 @@ impl Stream {
     /// Returns the names in the certificate that the peer presented and that was verified.
     #[must_use]
     pub fn peer_certificate(&self) -> Option<CertificateNames> {
+        self.peer_certificate_bytes().map(CertificateNames::of)
+    }
+
+    /// Returns the certificate that the peer presented and that was verified, in DER form.
+    #[must_use]
+    pub fn peer_certificate_bytes(&self) -> Option<&[u8]> {
         let certificates = match self {
             Self::TlsTcp(stream) => stream.get_ref().1.peer_certificates(),
             Self::TlsUnix(stream) => stream.get_ref().1.peer_certificates(),
             Self::Tcp(_) | Self::Unix(_) => None,
         };
-        Some(CertificateNames::of(certificates?.first()?))
+        certificates?.first().map(|first| &**first)
     }
 }
 

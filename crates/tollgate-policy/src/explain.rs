@@ -184,7 +184,6 @@ descriptors:
         limit: slow
         name: per-address
         mode: quota
-        detailed_metric: true
         metadata: { tier: 1 }
         descriptors:
           - { key: path, value: /search*, limit: slow, share_threshold: true, mode: shadow }
@@ -200,7 +199,7 @@ rules, the first match decides
   rule-1  every request → all
 descriptors of edge, all descriptors of a request counted or none
   generic_key=slow                              slow
-  remote_address                                slow (quota); name per-address; metrics by value; with metadata
+  remote_address                                slow (quota); name per-address; with metadata
   remote_address, path=/search* (all together)  slow (shadow)
   remote_address, path=/                        blocked; replaces per-address
 descriptors of shop, each counted separately; refused while the store does not answer

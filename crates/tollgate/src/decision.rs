@@ -39,6 +39,9 @@ pub struct Decision {
     /// The component that decided: the store, this node's deny cache, the fallback, or
     /// `on_failure`.
     pub source: DecisionSource,
+    /// Whether the request is refused whatever the status of its limits, for example because one of
+    /// its descriptors is blocked.
+    pub is_blocked: bool,
     /// The `on_failure` of the request's rules, which decides while the store does not answer.
     pub on_failure: OnFailure,
     /// When the request's rules charge: when the request arrives, or when the request is completed.
@@ -136,6 +139,9 @@ impl Decision {
     /// Returns whether the request is admitted.
     #[must_use]
     pub fn is_admitted(&self) -> bool {
+        if self.is_blocked {
+            return false;
+        }
         match self.source {
             DecisionSource::Store
             | DecisionSource::DenyCache
@@ -186,6 +192,19 @@ impl Decision {
         match self.positions.find(position)? {
             Evaluated::Enforced(index) => (index < self.evaluation.statuses.len()).then_some(index),
             Evaluated::Counted(_) => None,
+        }
+    }
+
+    /// Returns the index in [`shadow`](Self::shadow) of the status of the charge at `position`.
+    /// Returns `None` if the charge was not counted, or if neither the store nor a fallback
+    /// answered.
+    #[must_use]
+    pub fn shadow_index(&self, position: PlanPosition) -> Option<usize> {
+        match self.positions.find(position)? {
+            Evaluated::Enforced(_) => None,
+            Evaluated::Counted(index) => {
+                (index < self.shadow.as_ref()?.statuses.len()).then_some(index)
+            }
         }
     }
 

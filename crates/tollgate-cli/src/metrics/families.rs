@@ -35,7 +35,7 @@ families! {
     REFUSALS = Counter "tollgate_refusals_total" ["limit", "source"]
         "Decisions that this limit refused, by what decided";
     SHADOW = Counter "tollgate_shadow_decisions_total" ["limit", "decision"]
-        "Decisions that a limit of a shadow rule would have made";
+        "Decisions that a limit of a rule or descriptor in shadow mode would have made";
     CANDIDATE = Counter "tollgate_candidate_decisions_total" ["limit", "live", "candidate"]
         "Requests that a limit and its candidate both evaluated, by the decision of each";
     DEGRADED = Counter "tollgate_degraded_decisions_total" ["rule", "source", "error"]

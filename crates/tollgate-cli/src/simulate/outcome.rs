@@ -4,13 +4,11 @@
 mod candidate;
 
 use serde::{Serialize, Serializer};
-use tollgate::model::Policy;
-use tollgate::model::policy::Meter;
 use tollgate::store::ImmediateStore;
 
 use super::limit_text;
 use super::log::{Log, ParseIssues};
-use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Tally, Timeline};
+use super::tally::{Counts, Episode, Hours, LimitTally, SubjectTally, Timeline};
 use super::trial::PolicyRun;
 use super::utc::Utc;
 pub(crate) use candidate::CandidateOutcome;
@@ -62,6 +60,9 @@ pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Requests to which no limit applies.
     pub(crate) unlimited: u64,
+    /// Requests that services can interpret in different ways. They are refused with 400 without a
+    /// charge, and are also counted in `refused`.
+    pub(crate) ambiguous: u64,
     /// Requests for which the store had no room for another subject, so `on_failure` decided.
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
@@ -69,8 +70,8 @@ pub(crate) struct Outcome {
     /// Whether a limit counts requests in flight although the log has no durations of requests, so
     /// the number of requests in flight is unknown.
     pub(crate) leases_unknown: bool,
-    /// Whether a cost depends on data that the log does not have. The reserved units then count as
-    /// the cost.
+    /// Whether the cost of a request that was charged depends on data that the log does not have. The
+    /// reserved units then count as the cost.
     pub(crate) costs_unknown: bool,
     #[serde(serialize_with = "by_name")]
     pub(crate) limits: Vec<LimitOutcome>,
@@ -183,11 +184,12 @@ impl Outcome {
             policy,
             counts: tally.counts,
             unlimited: tally.unlimited,
+            ambiguous: tally.ambiguous,
             undecided: tally.undecided,
             host_names: tally.host_names,
             leases_unknown: tally.durations == 0
                 && tally.limits.iter().any(LimitTally::is_of_leases),
-            costs_unknown: costs_unknown(&trial.policy(), tally),
+            costs_unknown: trial.costs_unknown(),
             limits: tally.limits.iter().map(limit_outcome).collect(),
             subjects: top_subjects(&tally.limits, top),
             refunds,
@@ -202,22 +204,6 @@ impl LimitOutcome {
     pub(crate) fn is_evaluated(&self) -> bool {
         self.counts.requests > 0 || self.shadow_refused > 0
     }
-}
-
-/// Returns whether the cost of any request is unknown, because it depends on data that no log has,
-/// or on durations that this log does not have.
-fn costs_unknown(policy: &Policy, tally: &Tally) -> bool {
-    let is_unknown = |meter: &Meter| match meter {
-        Meter::Header { .. } | Meter::Json { .. } => true,
-        Meter::Time { .. } => tally.durations == 0,
-        Meter::Size { .. } => false,
-    };
-    let is_evaluated = |limit: &str| {
-        let mut evaluated = tally.limits.iter().filter(|one| one.counts.requests > 0);
-        evaluated.any(|one| one.limit.name() == limit)
-    };
-    let mut metered = policy.rules().iter().flat_map(|rule| &rule.metered);
-    metered.any(|it| is_unknown(&it.meter) && is_evaluated(policy.limits()[it.limit].limit.name()))
 }
 
 fn limit_outcome(tally: &LimitTally) -> LimitOutcome {

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tollgate::limiter::{Answer, Decision, Reservation, Settlement};
 use tollgate::model::policy::{Meter, PlainPlan, Plan, PlannedCharge, Policy, ResponseSettings};
@@ -25,6 +26,8 @@ pub(super) struct SimulatedLimiter<S> {
     answer: Answer,
     leases: BinaryHeap<Reverse<Lease>>,
     begun: u64,
+    /// Whether the log does not have the actual cost of a charge that was settled.
+    costs_unknown: bool,
 }
 
 /// The decision of a [`SimulatedLimiter`] on one request.
@@ -38,7 +41,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
     /// Creates a limiter for `policy` with the empty store `store`.
     pub(super) fn new(policy: Policy, store: S, key: &HashKey) -> Self {
         let limiter = Limiter::new(policy, store).with_key(key.clone());
-        Self { limiter, answer: Answer::default(), leases: BinaryHeap::new(), begun: 0 }
+        let (answer, leases) = (Answer::default(), BinaryHeap::new());
+        Self { limiter, answer, leases, begun: 0, costs_unknown: false }
     }
 
     /// Returns the current policy.
@@ -91,8 +95,14 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
                     outcome = RequestOutcome::Refunded;
                 }
             } else {
-                let actual_cost = |meter: &Meter| actual_cost(request.entry(), meter);
+                let is_unknown = AtomicBool::new(false);
+                let actual_cost = |meter: &Meter| {
+                    let cost = actual_cost(request.entry(), meter);
+                    is_unknown.fetch_or(cost.is_none(), Ordering::Relaxed);
+                    cost
+                };
                 self.limiter.settle_metered_at(now, reserved, settlement, actual_cost).await?;
+                self.costs_unknown |= is_unknown.into_inner();
             }
         }
         Ok(SimulatedDecision { decision, outcome })
@@ -193,9 +203,8 @@ impl<S: ImmediateStore> SimulatedLimiter<S> {
 /// log has these values. For other metered costs, returns `None`, and the reservation counts as the
 /// cost.
 fn actual_cost(entry: &Entry, meter: &Meter) -> Option<Cost> {
-    let size = Some(entry.bytes).filter(|bytes| *bytes > 0);
     let time = || Some(Millis::new(entry.duration?.into()));
-    size.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
+    entry.bytes.and_then(|bytes| meter.of_size(bytes)).or_else(|| meter.of_time(time()?))
 }
 
 /// The permits of a request in flight.
@@ -249,11 +258,18 @@ impl<S: ImmediateStore> PolicyRun<S> {
         Self { gate, plain: PlainPlan::default(), tally, without_refunds }
     }
 
-    /// Evaluates the policy on `request`.
+    /// Evaluates the policy on `request`. As in the proxy, a request for the status path is not
+    /// charged, and an ambiguous request is refused before any limit is charged.
     pub(super) async fn take(&mut self, request: &Request<'_>) -> Result<(), StoreError> {
         // Both limiters plan the same charges: their policies differ only in the answers.
         let policy = self.gate.policy();
         let (facts, key) = (request.facts(), self.gate.limiter.key());
+        let is_status =
+            policy.answers().status_path.as_deref() == Some(facts.path) && facts.method == "GET";
+        if is_status {
+            self.tally.record_unlimited(request);
+            return Ok(());
+        }
         let is_metered = |planned: &PlannedCharge| !planned.estimates.is_empty();
         if policy.plan_plain(&facts, key, &mut self.plain)
             && !self.plain.charges().iter().any(is_metered)
@@ -265,6 +281,13 @@ impl<S: ImmediateStore> PolicyRun<S> {
             return Ok(());
         }
         let plan = policy.plan(&facts, self.gate.limiter.key());
+        if plan.ambiguity.is_some() {
+            if let Some((_, refused)) = &mut self.without_refunds {
+                *refused += 1;
+            }
+            self.tally.record_ambiguous(request);
+            return Ok(());
+        }
         let planned = plan.enforced.clone();
         if let Some((gate, refused)) = &mut self.without_refunds {
             let decision = gate.decide(request, plan.clone()).await?;
@@ -302,6 +325,12 @@ impl<S: ImmediateStore> PolicyRun<S> {
     /// Returns the results so far.
     pub(super) fn tally(&self) -> &Tally {
         &self.tally
+    }
+
+    /// Returns whether the log does not have the actual cost of a charge that was settled, so the
+    /// reserved units count as the cost.
+    pub(super) const fn costs_unknown(&self) -> bool {
+        self.gate.costs_unknown
     }
 
     /// Returns the number of requests that would have been refused if the policy had no refunds.

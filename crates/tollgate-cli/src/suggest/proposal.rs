@@ -53,6 +53,8 @@ pub(crate) struct Proposal {
     pub(crate) subjects: u64,
     /// The number of requests without a subject, which the policy does not limit.
     pub(crate) requests_without: u64,
+    /// The number of ambiguous requests, which are refused whatever the limits.
+    pub(crate) requests_ambiguous: u64,
     /// The number of requests that were not counted, because there were too many subjects.
     pub(crate) requests_uncounted: u64,
     pub(crate) malformed: u64,
@@ -101,7 +103,7 @@ const SHARES: [&str; 6] = ["20%", "10%", "5%", "2%", "0.5%", "0%"];
 /// # Errors
 /// Logs that cannot be read, or that have no request with a subject.
 pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
-    let Counts { usage, period, requests_without, malformed } = count(&task)?;
+    let Counts { usage, period, requests_without, requests_ambiguous, malformed } = count(&task)?;
     let (subjects, requests) = (usage.subjects(), usage.requests());
     if subjects == 0 {
         let per = &task.per;
@@ -132,6 +134,7 @@ pub(crate) async fn propose(task: Task) -> Result<Proposal, Failure> {
         requests,
         subjects,
         requests_without,
+        requests_ambiguous,
         requests_uncounted,
         malformed,
         windows,
@@ -150,6 +153,7 @@ struct Counts {
     /// The times of the first and of the last request.
     period: Option<(u64, u64)>,
     requests_without: u64,
+    requests_ambiguous: u64,
     malformed: u64,
 }
 
@@ -159,18 +163,19 @@ fn count(task: &Task) -> Result<Counts, Failure> {
     let mut log = Log::open(&task.inputs, &task.options)?;
     let mut usage = Usage::new(task.windows.iter().map(|window| window.millis).collect());
     let mut progress = Progress::of(&log, ProgressTarget::Terminal);
-    let (mut period, mut requests_without) = (None::<(u64, u64)>, 0);
+    let (mut period, mut requests_without, mut requests_ambiguous) = (None::<(u64, u64)>, 0, 0);
     while let Some(entry) = log.next_entry()? {
         period = Some((period.map_or(entry.time, |(from, _)| from), entry.time));
         match counting.subject(&Request::new(&entry, &task.options.fields)) {
-            Some(subject) => usage.count(subject, entry.time),
-            None => requests_without += 1,
+            Ok(Some(subject)) => usage.count(subject, entry.time),
+            Ok(None) => requests_without += 1,
+            Err(_) => requests_ambiguous += 1,
         }
         progress.entry(&log);
     }
     progress.finish();
     let malformed = log.issues().malformed;
-    Ok(Counts { usage, period, requests_without, malformed })
+    Ok(Counts { usage, period, requests_without, requests_ambiguous, malformed })
 }
 
 /// Returns the quota of each window. The quota of a longer window is not smaller than the quota of
@@ -260,7 +265,7 @@ async fn simulated(task: Task, policy: &str) -> Result<Simulated, Failure> {
     .await?;
     let of_limits = outcome.limits.iter().map(|limit| limit.subjects_refused);
     Ok(Simulated {
-        requests_refused: outcome.counts.refused,
+        requests_refused: outcome.counts.refused - outcome.ambiguous,
         subjects_refused: of_limits.max().unwrap_or(0),
     })
 }

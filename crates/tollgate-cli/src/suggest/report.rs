@@ -16,6 +16,10 @@ pub(crate) fn render(proposal: &Proposal) -> String {
     let _ = writeln!(text, "\n  {} requests of {} {plural}", Count(*requests), Count(*subjects));
     for (count, note) in [
         (proposal.requests_without, "without a value, which the policy does not limit"),
+        (
+            proposal.requests_ambiguous,
+            "that services can interpret in different ways, which are answered with 400 and not counted",
+        ),
         (proposal.requests_uncounted, "of more subjects than can be counted"),
     ] {
         if count > 0 {

@@ -5,6 +5,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use tollgate::HashKey;
+use tollgate::model::policy::Ambiguity;
 use tollgate::model::{Policy, Subject};
 
 use crate::failure::Failure;
@@ -138,9 +139,13 @@ impl Counting {
     }
 
     /// Returns the subject of `request` in this dimension, if the request has a subject.
-    pub(super) fn subject(&self, request: &Request<'_>) -> Option<Subject> {
+    ///
+    /// # Errors
+    /// The ambiguity of the request. The proxy refuses such a request without a charge.
+    pub(super) fn subject(&self, request: &Request<'_>) -> Result<Option<Subject>, Ambiguity> {
         let plan = self.policy.plan(&request.facts(), &self.key);
-        plan.enforced.into_iter().next().map(|charge| charge.subject)
+        let subject = plan.enforced.into_iter().next().map(|charge| charge.subject);
+        plan.ambiguity.map_or(Ok(subject), Err)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use tollgate_core::Policy;
 use tollgate_core::policy::descriptors::{
-    Allowance, Counting, DescriptorLevel, DescriptorRule, Domain, Metadata, MetricDetail, Node,
-    NodeMode, NodeValue, Sharing,
+    Allowance, Counting, DescriptorLevel, DescriptorRule, Domain, Metadata, Node, NodeMode,
+    NodeValue, Sharing,
 };
 use tollgate_core::policy::{LimitBinding, OnFailure};
 
@@ -76,9 +76,6 @@ fn text(policy: &Policy, rule: &DescriptorRule) -> String {
     }
     if !rule.replaces.is_empty() {
         text.push_str(&format!("; replaces {}", rule.replaces.join(", ")));
-    }
-    if rule.metric == MetricDetail::Values {
-        text.push_str("; metrics by value");
     }
     if rule.metadata != Metadata::Null {
         text.push_str("; with metadata");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 /// The result of the conversion of one construct. Its `Display` form is one line:
 ///
 /// ```text
-/// edge.yaml:12: approximated: value_to_metric: as detailed_metric
+/// edge.yaml:12: not supported: value_to_metric: left out: no metric has a label with a value of a request
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {

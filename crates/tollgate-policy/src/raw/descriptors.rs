@@ -46,7 +46,7 @@ keys! {
         /// With a `*` in the value: whether all matching values share one counter. By default
         /// false: each value has its own counter.
         share_threshold: Flag,
-        /// Whether the metrics of this descriptor have a series for each value. By default false.
+        /// Accepted without effect, because no metric has a label with a value of a request.
         detailed_metric: Flag,
         /// Dynamic metadata that the caller receives while this limit is not exceeded.
         metadata: Anything,

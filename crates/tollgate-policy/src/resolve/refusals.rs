@@ -25,7 +25,7 @@ const MAX_VALUE: usize = 1_024;
 
 /// Header fields that a policy cannot set. They describe the connection or the body, or Tollgate
 /// writes them.
-const RESERVED: [&str; 17] = [
+const RESERVED: [&str; 18] = [
     "connection",
     "content-encoding",
     "content-length",
@@ -37,6 +37,7 @@ const RESERVED: [&str; 17] = [
     "retry-after",
     "set-cookie",
     "te",
+    "tollgate-decision",
     "tollgate-receipt",
     "trailer",
     "transfer-encoding",

@@ -2,8 +2,8 @@
 
 use tollgate_core::policy::OnFailure;
 use tollgate_core::policy::descriptors::{
-    Allowance, Counting, DescriptorLevel, DescriptorRule, Metadata, MetricDetail, Node, NodeMode,
-    NodeValue, Sharing,
+    Allowance, Counting, DescriptorLevel, DescriptorRule, Metadata, Node, NodeMode, NodeValue,
+    Sharing,
 };
 use tollgate_policy::{LoadedPolicy, parse};
 
@@ -80,12 +80,11 @@ fn a_node_says_how_much_is_allowed_or_nothing() {
 fn what_is_not_written_of_a_limit_is_plain() {
     let plain = rule("limit: a");
     assert_eq!((plain.name, plain.mode), (None, NodeMode::Enforce));
-    assert_eq!((plain.metric, plain.metadata), (MetricDetail::Node, Metadata::Null));
+    assert_eq!(plain.metadata, Metadata::Null);
     assert!(plain.replaces.is_empty());
     assert_eq!(rule("limit: a, mode: enforce").mode, NodeMode::Enforce);
     assert_eq!(rule("limit: a, mode: shadow").mode, NodeMode::Shadow);
     assert_eq!(rule("limit: a, mode: quota").mode, NodeMode::Quota);
-    assert_eq!(rule("limit: a, detailed_metric: true").metric, MetricDetail::Values);
     assert_eq!(rule("limit: a, name: Per address!").name.as_deref(), Some("Per address!"));
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{join, join_all};
-use tollgate::limiter::PlanPosition;
+use tollgate::decision::{CandidateOutcome, Decision, PlanPosition};
 use tollgate::model::policy::OnFailure;
 use tollgate::model::policy::descriptors::{
     Counting, DescriptorCharges, DescriptorOutcome, DescriptorPlan, Hits, NodeMode,
@@ -51,7 +51,17 @@ pub(super) struct PartResult {
     /// The statuses of the limits. Empty if neither the store nor a fallback answered.
     pub(super) evaluation: Evaluation,
     pub(super) outcome: PartOutcome,
+    /// The decision on the part, or `None` if the limiter made no decision or has reported it.
+    pub(super) unreported: Option<Unreported>,
     receipt: Option<Receipt>,
+}
+
+/// A decision on a [part](Part) that the limiter has not reported to its observer.
+pub(super) struct Unreported {
+    pub(super) source: DecisionSource,
+    /// The statuses of limits that are not enforced for their subjects.
+    pub(super) counted: Option<Evaluation>,
+    pub(super) candidates: Vec<CandidateOutcome>,
 }
 
 /// Whether a [part](Part) of a request was admitted.
@@ -75,7 +85,8 @@ pub(super) async fn charge<S: Store + 'static>(
 ) -> Vec<PartResult> {
     let Some(domain) = plan.domain else { return Vec::new() };
     let parts = parts(domain.counting, plan, parsed);
-    let charger = Charger { limiter, policy, now, on_failure: domain.on_failure };
+    let (on_failure, is_part) = (domain.on_failure, parts.len() > 1);
+    let charger = Charger { limiter, policy, now, on_failure, is_part };
     match domain.counting {
         Counting::Each => charger.all(parts).await,
         Counting::Atomic => charger.together(parts).await,
@@ -146,6 +157,8 @@ struct Charger<'l, S> {
     policy: &'l Arc<Revision>,
     now: Timestamp,
     on_failure: OnFailure,
+    /// Whether the request has several parts, so the caller reports one decision on all of them.
+    is_part: bool,
 }
 
 impl<S: Store + 'static> Charger<'_, S> {
@@ -198,27 +211,23 @@ impl<S: Store + 'static> Charger<'_, S> {
         results
     }
 
-    async fn one(&self, Part { mode, charges, action }: Part) -> PartResult {
-        let DescriptorCharges { planned, of } = charges;
-        if planned.is_empty() || action == PartAction::Refuse {
-            // The statuses are read for the response. They have no influence on the outcome, so an
-            // error of this read is ignored.
-            let looked = match planned.is_empty() {
-                true => None,
-                // Boxed, because such a part is rare, and every call would have a larger future.
-                false => Box::pin(self.limiter.peek_planned(self.now, &planned)).await.ok(),
-            };
-            let nothing = || Evaluation::without_statuses(self.now);
-            let evaluation = looked.map_or_else(nothing, |(evaluation, _)| evaluation);
-            let outcome = if action == PartAction::Refuse {
-                PartOutcome::Refused
-            } else {
-                PartOutcome::Passed
-            };
-            return PartResult { mode, of, evaluation, outcome, receipt: None };
+    async fn one(&self, part: Part) -> PartResult {
+        if part.action == PartAction::Refuse {
+            // Boxed, because such a part is rare, and every call would have a larger future.
+            return Box::pin(self.refuse(part)).await;
         }
-        let on_failure = if mode == Mode::Shadow { OnFailure::Allow } else { self.on_failure };
-        let mut request = DecisionRequest::of_charges(self.now, self.policy, planned, on_failure);
+        let Part { mode, charges: DescriptorCharges { planned, of }, .. } = part;
+        if planned.is_empty() {
+            let (evaluation, outcome) =
+                (Evaluation::without_statuses(self.now), PartOutcome::Passed);
+            return PartResult { mode, of, evaluation, outcome, unreported: None, receipt: None };
+        }
+        let mut request =
+            DecisionRequest::of_charges(self.now, self.policy, planned, self.on_failure);
+        request.is_part = self.is_part;
+        if mode == Mode::Shadow {
+            request.plan.shadowed = std::mem::take(&mut request.plan.enforced);
+        }
         let mut decision = match self.limiter.decide_at_once(&mut request) {
             Some(decision) => decision,
             None => self.limiter.decide_or_release(request).await,
@@ -226,6 +235,11 @@ impl<S: Store + 'static> Charger<'_, S> {
         // A limit of a descriptor can have a candidate that takes permits. Envoy does not report the
         // end of a request.
         self.limiter.release_permits_of(&mut decision);
+        self.result(mode, of, decision)
+    }
+
+    /// Returns the result of a part on which the limiter made the decision `decision`.
+    fn result(&self, mode: Mode, of: Vec<Option<usize>>, mut decision: Decision) -> PartResult {
         let outcome = match decision.source {
             _ if decision.is_admitted() => PartOutcome::Passed,
             DecisionSource::Failure(error) => PartOutcome::Failed(error),
@@ -233,9 +247,39 @@ impl<S: Store + 'static> Charger<'_, S> {
         };
         // A limit has no status if an override lifts the limit, or if the limit is not enforced for
         // its subject.
-        let status_of = |charge| decision.status_index(PlanPosition::Enforced(charge));
+        let status_of = |charge| match mode {
+            Mode::Shadow => decision.shadow_index(PlanPosition::Shadowed(charge)),
+            Mode::Enforced | Mode::Quota(_) => {
+                decision.status_index(PlanPosition::Enforced(charge))
+            }
+        };
         let of = of.into_iter().map(|charge| charge.and_then(status_of)).collect();
-        PartResult { mode, of, evaluation: decision.evaluation, outcome, receipt: decision.receipt }
+        let (evaluation, counted) = match (mode, decision.shadow.take()) {
+            (Mode::Shadow, Some(shadow)) => (shadow, None),
+            (_, shadow) => (decision.evaluation, shadow),
+        };
+        let Decision { source, candidates, receipt, .. } = decision;
+        let unreported = self.is_part.then_some(Unreported { source, counted, candidates });
+        PartResult { mode, of, evaluation, outcome, unreported, receipt }
+    }
+
+    /// Refuses a part without a charge. The statuses of its limits are read for the response. They
+    /// have no influence on the outcome, so an error of this read is ignored.
+    async fn refuse(&self, part: Part) -> PartResult {
+        let Part { mode, charges: DescriptorCharges { planned, of }, .. } = part;
+        let peek = match planned.is_empty() {
+            true => None,
+            false => self.limiter.peek_at(self.now, planned).await.ok(),
+        };
+        let status_of = |charge: Option<usize>| peek.as_ref()?.status_index(charge?);
+        let of = of.into_iter().map(status_of).collect();
+        let nothing = || Evaluation::without_statuses(self.now);
+        let evaluation = peek.map_or_else(nothing, |peek| peek.evaluation);
+        // This node refuses without the store, as it does for a subject that an override blocks.
+        let source = DecisionSource::DenyCache;
+        let unreported = Some(Unreported { source, counted: None, candidates: Vec::new() });
+        let outcome = PartOutcome::Refused;
+        PartResult { mode, of, evaluation, outcome, unreported, receipt: None }
     }
 
     /// Refunds the charge of a part. If the store does not answer, the charge is not refunded.

@@ -10,6 +10,7 @@ use tollgate::{Limiter, Revision};
 
 use super::charge::{Mode, PartOutcome, PartResult, charge};
 use super::refund::refund_hits;
+use super::report::Report;
 use super::request::{ParsedRequest, Size};
 
 /// The combined result of all parts of a request.
@@ -49,7 +50,7 @@ impl<'p> DescriptorEvaluation<'p> {
         let descriptors = parsed.descriptors();
         let plan = policy.plan_descriptors(parsed.domain, &descriptors, limiter.key());
         let to_refund: Vec<_> = refunds(&plan).collect();
-        let (results, refunded) = match to_refund.is_empty() {
+        let (mut results, refunded) = match to_refund.is_empty() {
             true => (charge(limiter, policy, now, &plan, parsed).await, Vec::new()),
             false => {
                 let refunded = to_refund.into_iter().map(|(index, limited, cost)| async move {
@@ -60,14 +61,27 @@ impl<'p> DescriptorEvaluation<'p> {
                 Box::pin(join(charged, join_all(refunded))).await
             }
         };
-        let overall = overall(&results)?;
+        let outcome = combined_outcome(&results);
         let mut statuses = statuses(plan.descriptors.len(), &results);
         for (index, limit_status) in refunded {
             statuses[index] = limit_status;
         }
         let is_over = (0..statuses.len()).map(|index| is_over(&plan, parsed, &statuses, index));
         let is_over = is_over.collect();
-        let evaluation = deciding_statuses(now, results, overall);
+        let report = Report::of(now, &mut results, outcome);
+        let evaluation = deciding_statuses(now, results, outcome);
+        let evaluation = match report {
+            Some(report) => {
+                let on_failure = plan.domain.map(|domain| domain.on_failure).unwrap_or_default();
+                report.send(limiter, policy, outcome, evaluation, on_failure)
+            }
+            None => evaluation,
+        };
+        let overall = match outcome {
+            PartOutcome::Passed => OverallResult::WithinLimit,
+            PartOutcome::Refused => OverallResult::OverLimit,
+            PartOutcome::Failed(error) => return Err(error),
+        };
         Ok(Self { now, plan, statuses, is_over, overall, evaluation })
     }
 }
@@ -86,19 +100,19 @@ fn refunds<'d>(plan: &'d DescriptorPlan<'_>) -> impl Iterator<Item = (usize, &'d
     })
 }
 
-/// Returns `OverLimit` if an enforced part is refused, or if all quota groups are over their
-/// limits. A group is over its limit if any of its parts is refused.
-fn overall(results: &[PartResult]) -> Result<OverallResult, StoreError> {
-    for one in results {
-        if let PartOutcome::Failed(error) = one.outcome {
-            return Err(error);
-        }
+/// Returns the outcome of a request with the parts `results`: `Failed` if one part failed. Otherwise
+/// `Refused` if an enforced part is refused, or if all quota groups are over their limits. A group
+/// is over its limit if any of its parts is refused.
+fn combined_outcome(results: &[PartResult]) -> PartOutcome {
+    let mut outcomes = results.iter().map(|one| one.outcome);
+    if let Some(failed) = outcomes.find(|outcome| matches!(outcome, PartOutcome::Failed(_))) {
+        return failed;
     }
     let is_refused = |one: &&PartResult| one.outcome == PartOutcome::Refused;
     let enforced = results.iter().filter(is_refused).any(|one| one.mode == Mode::Enforced);
     let mut groups = results.iter().filter(|one| matches!(one.mode, Mode::Quota(_))).peekable();
     let all_over = groups.peek().is_some() && groups.all(|group| is_mode_over(results, group.mode));
-    Ok(if enforced || all_over { OverallResult::OverLimit } else { OverallResult::WithinLimit })
+    if enforced || all_over { PartOutcome::Refused } else { PartOutcome::Passed }
 }
 
 fn is_mode_over(results: &[PartResult], mode: Mode) -> bool {
@@ -134,17 +148,14 @@ fn is_over(
         }
 }
 
-/// Returns the statuses of the limits that decided. If the request passes, the statuses of quota
-/// groups that are over their limits are left out, because another group admitted the request.
-fn deciding_statuses(
-    now: Timestamp,
-    results: Vec<PartResult>,
-    overall: OverallResult,
-) -> Evaluation {
-    let is_deciding = |one: &PartResult| match one.mode {
-        Mode::Enforced => true,
-        Mode::Quota(_) => overall == OverallResult::OverLimit || one.outcome == PartOutcome::Passed,
-        Mode::Shadow => false,
+/// Returns the statuses of the limits that decided on a request with the outcome `outcome`. If the
+/// request passes, the statuses of quota groups that are over their limits are left out, because
+/// another group admitted the request.
+fn deciding_statuses(now: Timestamp, results: Vec<PartResult>, outcome: PartOutcome) -> Evaluation {
+    let is_deciding = |one: &PartResult| match (one.mode, outcome) {
+        (_, PartOutcome::Failed(_)) | (Mode::Shadow, _) => false,
+        (Mode::Enforced, _) | (Mode::Quota(_), PartOutcome::Refused) => true,
+        (Mode::Quota(_), PartOutcome::Passed) => one.outcome == PartOutcome::Passed,
     };
     let deciding_statuses = results.into_iter().filter(is_deciding);
     Evaluation {

@@ -17,11 +17,12 @@ use tollgate::observe::Histogram;
 /// so without a maximum age, a node that was just started would not receive any calls.
 pub const DEFAULT_CONNECTION_AGE: Duration = Duration::from_secs(30 * 60);
 
-/// The listener for Envoy: the rate limit service over a limiter, with health (`grpc.health.v1`,
-/// without a token) and reflection.
+/// The listener for Envoy: the rate limit service over a limiter, with health (`grpc.health.v1`)
+/// and reflection.
 ///
-/// If the listener requires a token, callers send it as `authorization: Bearer TOKEN`. For TLS, the
-/// [`Listener`](crate::Listener) needs a certificate that offers `h2`.
+/// If the listener requires a token, callers send it as `authorization: Bearer TOKEN` with every
+/// call except `Health/Check`. For TLS, the [`Listener`](crate::Listener) needs a certificate that
+/// offers `h2`.
 pub struct GrpcListener<S> {
     shared: Arc<Shared<S>>,
     limits: HttpConnectionLimits,

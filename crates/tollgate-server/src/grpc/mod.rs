@@ -13,6 +13,7 @@ mod listener;
 mod metadata;
 pub mod proto;
 mod refund;
+mod report;
 mod request;
 mod routes;
 mod service;

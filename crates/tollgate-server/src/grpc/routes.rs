@@ -36,6 +36,7 @@ use tollgate_http::Shutdown;
 
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 const REFLECTION_ALPHA: &str = "grpc.reflection.v1alpha.ServerReflection";
+const HEALTH_CHECK: &str = "/grpc.health.v1.Health/Check";
 const SHOULD_RATE_LIMIT: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
 const GRPC_STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
@@ -65,7 +66,7 @@ pub(super) struct Shared<S> {
     access: Access,
     /// The longest time that a call may take, from the head of the request to the response.
     deadline: Duration,
-    /// The recorded durations of charges.
+    /// The recorded durations of charges, from the complete message to the decision.
     pub(super) latency: Arc<Histogram>,
 }
 
@@ -94,7 +95,6 @@ impl<S: Store + 'static> Shared<S> {
             set_resource_exhausted(&mut answer);
             return answer.map(UnaryBody::Other);
         }
-        let began = Instant::now();
         let limiter = &self.rate_limits.0;
         let span = limiter.tracer().serve(request.headers(), || SHOULD_RATE_LIMIT[1..].into());
         let called = async {
@@ -106,7 +106,6 @@ impl<S: Store + 'static> Shared<S> {
             answered
         };
         let answered = span.run(called).await;
-        self.latency.observe(began.elapsed());
         match answered {
             Ok(answer) => unary::answered(&answer),
             Err(status) => status.into_http().map(UnaryBody::Other),
@@ -127,7 +126,12 @@ impl<S: Store + 'static> Shared<S> {
             return Err(Status::unimplemented(wrong));
         }
         let parsed = unary::message(request.into_body()).await?;
-        self.rate_limits.answer(&parsed).await
+        let began = Instant::now();
+        let answered = self.rate_limits.answer(&parsed).await;
+        if !matches!(&answered, Err(status) if status.code() == Code::InvalidArgument) {
+            self.latency.observe(began.elapsed());
+        }
+        answered
     }
 
     async fn answer_other(
@@ -136,21 +140,26 @@ impl<S: Store + 'static> Shared<S> {
         caller: &RemoteCaller,
         shutdown: &Shutdown,
     ) -> Response<Body> {
-        let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        if service == HEALTH {
-            // A health check needs no token, because a load balancer should not need the right to
-            // charge limits.
-            let mut health = HealthServer::new(Health(shutdown.clone()))
-                .max_decoding_message_size(MAX_MESSAGE_BYTES);
-            return known(health.call(request).await);
-        }
-        if let Err(status) = self.admit(request.headers(), caller) {
+        let path = request.uri().path();
+        // A health check needs no token, because a load balancer should not need the right to
+        // charge limits. `Watch` needs a token, because its stream lasts until the process drains
+        // and keeps the connection busy: otherwise, clients without a token could occupy every
+        // connection slot.
+        if path != HEALTH_CHECK
+            && let Err(status) = self.admit(request.headers(), caller)
+        {
             return status.into_http();
         }
+        let service = path.split('/').nth(1).unwrap_or_default();
         let version = match service {
+            HEALTH => {
+                let mut health = HealthServer::new(Health(shutdown.clone()))
+                    .max_decoding_message_size(MAX_MESSAGE_BYTES);
+                return known(health.call(request).await);
+            }
             REFLECTION => 0,
             REFLECTION_ALPHA => 1,
-            RATE_LIMIT => return unknown_method(request.uri().path()).into_http(),
+            RATE_LIMIT => return unknown_method(path).into_http(),
             other => return unknown(other).into_http(),
         };
         let Some(reflection) = &self.reflection else { return unknown(service).into_http() };

@@ -4,6 +4,7 @@
 mod sub_request;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::http::header::ACCEPT;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -29,9 +30,33 @@ const TOKEN: HeaderName = HeaderName::from_static("x-tollgate-token");
 /// request should not have been charged can refund it.
 const RECEIPT: HeaderName = HeaderName::from_static("tollgate-receipt");
 
+/// The header field of every decision and of every refusal of a sub-request, so a proxy can
+/// distinguish a refusal with the status 502, 503 or 504 from a node that it did not reach. The
+/// value is `admitted` or `refused`. An invalid sub-request, for example one with another method or
+/// with a head that is too large, does not reach this route: its response has a status of 4xx and
+/// not this field.
+const DECISION: HeaderName = HeaderName::from_static("tollgate-decision");
+
 /// Decides on the request that a sub-request describes. If that request is admitted, returns 200
-/// without a body. If it is refused, returns the response that the proxy has to send to its client.
+/// without a body. If it is refused, or cannot be decided, returns the response that the proxy has
+/// to send to its client.
 pub(super) async fn authorize<S: Store + 'static>(
+    app: &App<S>,
+    peer: Option<Peer>,
+    fields: &HeaderMap,
+) -> Response {
+    let began = Instant::now();
+    let answered = decide(app, peer, fields).await;
+    if answered.is_ok() {
+        app.options.latency.observe(began.elapsed());
+    }
+    let mut response = answered.unwrap_or_else(|problem| respond::refuse(&problem));
+    let decision = if response.status() == StatusCode::OK { "admitted" } else { "refused" };
+    response.headers_mut().insert(DECISION, HeaderValue::from_static(decision));
+    response
+}
+
+async fn decide<S: Store + 'static>(
     app: &App<S>,
     peer: Option<Peer>,
     fields: &HeaderMap,

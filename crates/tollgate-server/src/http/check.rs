@@ -81,7 +81,7 @@ impl<S: Store + 'static> App<S> {
         let (now, policy) = (self.limiter.now(), self.limiter.policy());
         let DecisionRequest { plan, .. } = self.plan_request(now, &policy, &json::read(body)?)?;
         let rules: Vec<_> = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let Peek { evaluation, source, overrides } =
+        let Peek { evaluation, source, overrides, .. } =
             self.limiter.peek_at(now, plan.enforced).await?;
         let shown = |applied| {
             let is_admin = caller == Caller::Admin;

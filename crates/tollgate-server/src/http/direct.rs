@@ -183,7 +183,9 @@ impl<S: Store + 'static> DirectService for DirectChecks<S> {
         let body = &bytes[body];
         let answered = self.app.check_at(clock.now, body, detail, &mut self.body).await;
         let last = Instant::now();
-        self.app.options.latency.observe(last - clock.last);
+        if answered.is_ok() {
+            self.app.options.latency.observe(last - clock.last);
+        }
         self.clock = Some(Clock { last, ..clock });
         self.date.set(clock.now);
         match answered {

@@ -35,9 +35,12 @@ impl<S: Store + 'static> HttpListener<S> {
 impl<S: Store + 'static> ConnectionHandler for HttpListener<S> {
     fn serve(self, connection: Connection) -> impl Future<Output = ()> + Send {
         let direct = DirectChecks::new(&self.app);
+        let certificate = connection.stream.peer_certificate_bytes();
+        let certificate = certificate.map(|bytes| self.app.idempotency.fingerprint(bytes));
         let routes = Arc::new(Routes {
             app: self.app,
             peer: Some(Peer(connection.peer)),
+            certificate,
             shutdown: Some(connection.shutdown.clone()),
             counters: Some(Arc::clone(connection.slot.counters())),
             admitted_host: AdmittedHost::default(),

@@ -52,7 +52,7 @@ pub use callbacks::{
 };
 pub use hosts::AllowedHosts;
 pub use idempotency::{
-    MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_TOKEN, REMEMBERED_FOR,
+    MAX_KEY_BYTES, MAX_REMEMBERED, MAX_REMEMBERED_BYTES, MAX_REMEMBERED_PER_CALLER, REMEMBERED_FOR,
 };
 pub use listener::HttpListener;
 pub use openapi::openapi;

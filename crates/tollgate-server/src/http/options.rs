@@ -58,8 +58,8 @@ pub struct HttpOptions {
     pub hosts: Option<AllowedHosts>,
     /// The check of whether this node can accept traffic.
     pub readiness: Readiness,
-    /// The histogram in which the listener records the duration of each charge, from the head of
-    /// the request to the response.
+    /// The histogram in which the listener records the duration of each charge, from the complete
+    /// request to the decision. A request without a decision is not recorded.
     pub latency: Arc<Histogram>,
 }
 

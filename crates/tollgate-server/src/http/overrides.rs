@@ -121,20 +121,23 @@ impl<S: Store> App<S> {
     /// longer has can still be removed.
     fn target_in(&self, query: &str, table: &OverrideTable) -> Result<OverrideScope, Problem> {
         let (mut limit, mut subject, mut group) = (None, Vec::new(), Vec::new());
-        let mut switch = None;
+        let mut switches = Vec::new();
         let parameters = parameters(query)?;
         for (name, value) in &parameters {
             let within = |word: &str| name.strip_prefix(word)?.strip_prefix('[')?.strip_suffix(']');
             match (&**name, within("subject"), within("group")) {
+                ("limit", ..) if limit.is_some() => {
+                    return Err(invalid("send `limit` at most once"));
+                }
                 ("limit", ..) => limit = value.as_deref(),
                 ("everybody", ..) if value.as_deref() == Some("true") => {
-                    switch = Some(TargetSelector::AllSubjects);
+                    switches.push(TargetSelector::AllSubjects);
                 }
                 ("rule", ..) => {
-                    switch = Some(TargetSelector::Rule(value.as_deref().unwrap_or_default()));
+                    switches.push(TargetSelector::Rule(value.as_deref().unwrap_or_default()));
                 }
                 ("shedding", ..) => {
-                    switch = Some(TargetSelector::Shedding(shedder(value.as_deref())?));
+                    switches.push(TargetSelector::Shedding(shedder(value.as_deref())?));
                 }
                 (_, Some(dimension), _) => subject.push((dimension, value.as_deref())),
                 (_, _, Some(dimension)) => group.push((dimension, value.as_deref())),
@@ -146,10 +149,11 @@ impl<S: Store> App<S> {
                 }
             }
         }
+        let switch = switches.pop();
         let named = match (subject.is_empty(), group.is_empty(), switch) {
             (_, true, None) => TargetSelector::Subject(subject),
             (true, false, None) => TargetSelector::Group(group),
-            (true, true, Some(switch)) => switch,
+            (true, true, Some(switch)) if switches.is_empty() => switch,
             _ => {
                 return Err(invalid(
                     "send exactly one of `subject`, `group`, `everybody`, `rule` and `shedding`",

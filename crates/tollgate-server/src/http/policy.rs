@@ -39,7 +39,7 @@ struct SubjectText<'a> {
     name: &'a str,
     /// The source of the subject's value: `credential`, `header`, `cookie`, `client_address`,
     /// `path_parameter`, `json`, `host`, `route`, `method`, `constant`, `query`, `path_segment`,
-    /// `tls_client` or `first_of`.
+    /// `tls_client`, `claim`, `expression`, `application` or `first_of`.
     source: &'static str,
     /// Whether the values are credentials, which are hashed before use.
     secret: bool,

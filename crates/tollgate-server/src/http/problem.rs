@@ -69,6 +69,7 @@ kinds! {
     Misdirected MISDIRECTED_REQUEST "misdirected" "The host is not allowed",
     OverrideRefused CONFLICT "override-rejected" "The overrides were not changed",
     TenantsRefused CONFLICT "tenants-rejected" "The tenants were not changed",
+    ResponseNotKept CONFLICT "response-not-kept" "The response was not kept",
     SlowBody REQUEST_TIMEOUT "slow-body" "The body took too long",
     BodyTooLarge PAYLOAD_TOO_LARGE "body-too-large" "The body is too large",
     UnsupportedMediaType UNSUPPORTED_MEDIA_TYPE "unsupported-media-type" "The body must be JSON",
@@ -102,6 +103,11 @@ impl Problem {
     pub(super) fn within(mut self, pointer: &str) -> Self {
         self.pointer = Some(format!("{pointer}{}", self.pointer.unwrap_or_default()));
         self
+    }
+
+    /// Returns the number of bytes that the problem uses in addition to the fixed texts.
+    pub(super) fn size(&self) -> usize {
+        self.detail.len() + self.pointer.as_ref().map_or(0, String::len)
     }
 
     pub(super) const fn status(&self) -> StatusCode {

@@ -204,14 +204,6 @@ impl Route {
         }
     }
 
-    /// Returns whether the route makes decisions on requests.
-    pub(super) const fn decides(self) -> bool {
-        matches!(
-            self,
-            Self::Check | Self::CheckBatch | Self::Reserve | Self::Authorize | Self::Descriptors
-        )
-    }
-
     /// Returns whether programs, and not administrators, call the route.
     pub(super) const fn is_traffic(self) -> bool {
         matches!(self.audience(), Audience::Caller | Audience::Proxy)

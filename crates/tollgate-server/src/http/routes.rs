@@ -25,7 +25,7 @@ use tower::{ServiceExt, service_fn};
 use super::app::App;
 use super::body::BodyLimits;
 use super::hosts::AdmittedHost;
-use super::idempotency::{Key, ResponseOrigin};
+use super::idempotency::{Fingerprint, Key, ResponseOrigin};
 use super::openapi::openapi;
 use super::options::HttpOptions;
 use super::prefer::Detail;
@@ -47,13 +47,20 @@ const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 /// `/openapi.json` never require a token. Without tokens, `/v1/authorize` needs a [`Peer`] in the
 /// extensions of the request to determine whether the request is trusted. `/readyz` reports a
 /// draining node as not ready only if a [`Shutdown`] is in the extensions, too.
+///
+/// Without tokens, the [`Peer`] and the field `authorization` also separate the idempotency keys of
+/// different callers. Requests without a [`Peer`] count as requests of this machine: their keys are
+/// separate only if their fields `authorization` differ, and one caller can use up all keys. If
+/// other machines can reach the server, insert a [`Peer`] into each request.
 pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions) -> Router {
     let app = App::new(limiter, options);
     Router::new().fallback_service(service_fn(move |request: Request<axum::body::Body>| {
         let peer = request.extensions().get().copied();
         let shutdown = request.extensions().get().cloned();
         let (app, admitted_host) = (Arc::clone(&app), AdmittedHost::default());
-        let routes = Arc::new(Routes { app, peer, shutdown, counters: None, admitted_host });
+        let (certificate, counters) = (None, None);
+        let routes = Routes { app, peer, certificate, shutdown, counters, admitted_host };
+        let routes = Arc::new(routes);
         async { Ok::<_, Infallible>(routes.answer(request).await) }
     }))
 }
@@ -62,6 +69,8 @@ pub fn router<S: Store + 'static>(limiter: Arc<Limiter<S>>, options: HttpOptions
 pub(super) struct Routes<S> {
     pub(super) app: Arc<App<S>>,
     pub(super) peer: Option<Peer>,
+    /// The fingerprint of the client's certificate, if the client presented one.
+    pub(super) certificate: Option<Fingerprint>,
     pub(super) shutdown: Option<Shutdown>,
     pub(super) counters: Option<Arc<ListenerCounters>>,
     /// The host of the connection's first admitted request.
@@ -76,12 +85,6 @@ impl<S: Store + 'static> Routes<S> {
     {
         let (head, body) = request.into_parts();
         let answered = match Route::find(&head.method, head.uri.path()) {
-            Ok(route) if route.decides() => {
-                let began = Instant::now();
-                let answered = self.traced(route, &head, body).await;
-                self.app.options.latency.observe(began.elapsed());
-                answered
-            }
             Ok(route) if route.is_traffic() => self.traced(route, &head, body).await,
             Ok(route) => self.execute(route, &head, body).await,
             Err(astray) if astray.is_of_proxies() => Ok(nothing_there(astray)),
@@ -195,7 +198,7 @@ impl<S: Store + 'static> Routes<S> {
                 if authorize::has_wrong_token(&app.options.access, &head.headers) {
                     self.count_wrong_token();
                 }
-                return authorize::authorize(app, self.peer, &head.headers).await;
+                return Ok(authorize::authorize(app, self.peer, &head.headers).await);
             }
             Route::Descriptors => return self.descriptors(head, body).await,
             Route::Metrics => return app.metrics(),
@@ -275,8 +278,9 @@ impl<S: Store + 'static> Routes<S> {
         let path = head.uri.path().as_bytes();
         let (app, requested) = (Arc::clone(&self.app), body.clone());
         let execute = || async move { app.decide(route, &requested, detail).await };
-        let (token, request) = (auth::bearer_token(&head.headers), [path, &*body]);
-        let answered = self.app.idempotency.once(&self.app.limiter, token, key, request, execute);
+        let (cache, access) = (&self.app.idempotency, &self.app.options.access);
+        let caller = cache.caller(access, &head.headers, self.certificate, self.peer);
+        let answered = cache.once(&self.app.limiter, caller, key, [path, &*body], execute);
         let (answer, origin) = Box::pin(answered).await;
         let mut response = respond::with(answer);
         if origin == ResponseOrigin::Replayed {
@@ -290,8 +294,12 @@ impl<S: Store + 'static> Routes<S> {
         let mut request = Request::new(axum::body::Body::from(body));
         *request.method_mut() = head.method.clone();
         *request.uri_mut() = head.uri.clone();
+        let began = Instant::now();
         let answered = self.app.descriptors.clone().oneshot(request).await;
         let Ok(response) = answered;
+        if response.status() != StatusCode::BAD_REQUEST {
+            self.app.options.latency.observe(began.elapsed());
+        }
         let (head, body) = response.into_parts();
         let body = to_bytes(body, usize::MAX).await;
         let body = body.map_err(|error| Problem::new(Kind::Internal, error.to_string()))?;
@@ -300,14 +308,19 @@ impl<S: Store + 'static> Routes<S> {
 }
 
 impl<S: Store + 'static> App<S> {
-    /// Executes the charge of a request of `route`.
+    /// Executes the charge of a request of `route`, and records its duration if a decision was made.
     async fn decide(&self, route: Route, body: &[u8], detail: Detail) -> Answer {
-        match route {
+        let began = Instant::now();
+        let answered = match route {
             // Boxed: the larger futures must not make the future of a check larger.
             Route::CheckBatch => Box::pin(self.check_batch(body, detail)).await,
             Route::Reserve => Box::pin(self.reserve(body)).await,
             _ => self.check(body, detail).await,
+        };
+        if answered.is_ok() {
+            self.options.latency.observe(began.elapsed());
         }
+        answered
     }
 }
 

@@ -115,6 +115,11 @@ impl<'l, F: Future, R> InFlight<'l, F, R> {
         Some(decision)
     }
 
+    /// Records the duration of a decision that began at `began` and was made outside of this list.
+    pub(super) fn record(&self, began: Instant) {
+        self.latency.observe(began.elapsed());
+    }
+
     /// Polls the decision that was started last. If its result is ready and no other decision is in
     /// flight, passes the result to `answered`. Otherwise [`finish`](Self::finish) passes the
     /// result on.

@@ -60,6 +60,10 @@ pub struct DecisionRequest<'p> {
     /// request does not wait. After a wait, the time of the evaluation is the time at which the
     /// decision was made.
     pub queue: Option<Queue>,
+    /// Whether the charges are one of several parts of a request that are decided separately. The
+    /// observer and the tracer then do not receive the decision on the part, and the caller
+    /// [reports](Limiter::report) one decision on the whole request.
+    pub is_part: bool,
 }
 
 impl<'p> DecisionRequest<'p> {
@@ -68,8 +72,8 @@ impl<'p> DecisionRequest<'p> {
     #[must_use]
     pub fn new(now: Timestamp, policy: &'p Arc<Revision>, plan: Plan<'p>) -> Self {
         let (charge, on_failure) = (plan.charge(), plan.on_failure());
-        let (reservation, queue) = (Reservation::Nothing, None);
-        Self { now, policy, plan, charge, on_failure, reservation, queue }
+        let (reservation, queue, is_part) = (Reservation::Nothing, None, false);
+        Self { now, policy, plan, charge, on_failure, reservation, queue, is_part }
     }
 
     /// Creates a request for the charges `enforced`, which no rule planned. The charges are made on
@@ -82,8 +86,9 @@ impl<'p> DecisionRequest<'p> {
         on_failure: OnFailure,
     ) -> Self {
         let plan = Plan { enforced, ..Plan::default() };
-        let (charge, reservation, queue) = (ChargeOn::Arrival, Reservation::Nothing, None);
-        Self { now, policy, plan, charge, on_failure, reservation, queue }
+        let (charge, reservation) = (ChargeOn::Arrival, Reservation::Nothing);
+        let (queue, is_part) = (None, false);
+        Self { now, policy, plan, charge, on_failure, reservation, queue, is_part }
     }
 }
 
@@ -150,6 +155,13 @@ impl<S: Store> Limiter<S> {
         self.observer.on_ambiguous_request(now, ambiguity);
     }
 
+    /// Reports to the observer and the tracer the decision on a request of which the
+    /// [parts](DecisionRequest::is_part) were decided separately.
+    pub fn report(&self, decision: &Decision) {
+        self.observer.on_decision(decision);
+        self.tracer.on_decision(decision);
+    }
+
     /// Decides on a request: charges every limit that is enforced for the request, or none.
     ///
     /// If the rules charge on completion, this call only peeks at the limits, and
@@ -183,17 +195,17 @@ impl<S: Store> Limiter<S> {
     where
         A: Fn(Receipt) + Copy + Send,
     {
-        let DecisionRequest { now, policy, plan, charge, on_failure, reservation, queue } = request;
+        let DecisionRequest { now, policy, plan, charge, on_failure, reservation, queue, is_part } =
+            request;
         let charge = if let Reservation::All(_) = reservation { ChargeOn::Arrival } else { charge };
         let mode = ChargeMode::new(reservation, charge, now);
         let policy = Arc::clone(policy);
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
-        let Plan { rules: matched, enforced, mut shadowed, overridden_rules, .. } = plan;
+        let Plan { rules: matched, enforced, mut shadowed, .. } = plan;
         let Split { enforced, counted, mut positions } = self.split(now, enforced, shadowed.len());
-        let has_counted = !counted.is_empty()
-            || matched.iter().any(|rule| rule.mode == RuleMode::Shadow)
-            || !overridden_rules.is_empty() && !shadowed.is_empty();
         shadowed.extend(counted);
+        let has_counted =
+            !shadowed.is_empty() || matched.iter().any(|rule| rule.mode == RuleMode::Shadow);
         let (charges, overrides) =
             self.apply_overrides(now, enforced, Evaluated::Enforced, &mut positions);
         let unpaid = match &charges {
@@ -222,8 +234,9 @@ impl<S: Store> Limiter<S> {
                     self.evaluate_counted(id, decision, abandon, counted, candidates, mode);
                 decision = Box::pin(counted).await;
             }
-            self.observer.on_decision(&decision);
-            self.tracer.on_decision(&decision);
+            if !is_part {
+                self.report(&decision);
+            }
             decision
         }
     }
@@ -290,7 +303,9 @@ impl<S: Store> Limiter<S> {
         let rules = plan.rules.iter().map(|rule| Arc::clone(&rule.name)).collect();
         let outcome = self.outcome(now, id, RuleMode::Enforce, planned, mode, readings);
         let decision = outcome.into_decision(Arc::clone(policy), rules, on_failure, charge);
-        self.observer.on_decision(&decision);
+        if !request.is_part {
+            self.observer.on_decision(&decision);
+        }
         Some(decision)
     }
 

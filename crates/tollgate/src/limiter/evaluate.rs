@@ -90,10 +90,7 @@ impl<S: Store> Limiter<S> {
             match ruled.map(|(ruled, _)| ruled) {
                 Some(ResolvedOverride::Unlimited) => continue,
                 Some(ResolvedOverride::Blocked(until)) => {
-                    // A client cannot wait for the end of an override that has no end.
-                    let until =
-                        if until == NEVER { now.after(MAX_OVERRIDE_DURATION) } else { until };
-                    statuses.push(blocked_until(until, &one));
+                    statuses.push(blocked_status(now, until, &one));
                     blocked.push(one);
                     blocked_at.push(index);
                     continue;
@@ -131,9 +128,15 @@ impl<S: Store> Limiter<S> {
     }
 }
 
-/// Returns the status of a charge on a subject that an override blocks. The status reports the
-/// whole quota as used until the override expires.
-fn blocked_until(until: Timestamp, planned: &PlannedCharge) -> LimitStatus {
+/// Returns the status, at `now`, of a charge on a subject that an override blocks until `until`. The
+/// status reports the whole quota as used until the override expires.
+pub(super) fn blocked_status(
+    now: Timestamp,
+    until: Timestamp,
+    planned: &PlannedCharge,
+) -> LimitStatus {
+    // A client cannot wait for the end of an override that has no end.
+    let until = if until == NEVER { now.after(MAX_OVERRIDE_DURATION) } else { until };
     LimitStatus {
         limit: Arc::clone(&planned.limit),
         cost: planned.cost,
@@ -404,6 +407,7 @@ impl EvaluationOutcome {
             candidates: Vec::new(),
             overrides: Vec::new(),
             source,
+            is_blocked: false,
             on_failure,
             charge,
             receipt,

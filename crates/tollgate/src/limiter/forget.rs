@@ -2,14 +2,18 @@
 
 use tollgate_core::charge::Operation;
 use tollgate_core::policy::PlannedCharge;
-use tollgate_core::{DecisionSource, Evaluation, Store, StoreError, Timestamp};
+use tollgate_core::{DecisionSource, Evaluation, Reading, Store, StoreError, Timestamp};
 
 use super::Limiter;
+use super::evaluate::blocked_status;
+use crate::overrides::ResolvedOverride;
 
 impl<S: Store> Limiter<S> {
     /// Resets the counter of each limit and subject of `planned`, or of none, and returns the
-    /// statuses of the subjects. The next charge begins a new window, and earlier receipts are
-    /// void. The costs of `planned` have no effect. Also cancels the costs that this limiter
+    /// statuses of the subjects, with the limits of overrides in force at `now`. A subject
+    /// that an override blocks remains blocked. Leaves out the statuses of limits that an override
+    /// lifts. The next charge begins a new window, and earlier receipts are void. The costs of
+    /// `planned` have no effect. Also cancels the costs that this limiter
     /// [carried over](Self::settle_metered_at), even if the store does not answer. Other nodes keep
     /// theirs.
     ///
@@ -30,10 +34,39 @@ impl<S: Store> Limiter<S> {
             DecisionSource::Store | DecisionSource::DenyCache | DecisionSource::Overflow => {
                 // A settlement may have added a cost while the store executed the reset.
                 self.unpaid.cancel(planned);
-                Ok(self.evaluate_readings(now, planned, &readings))
+                Ok(self.evaluate_reset(now, planned, &readings))
             }
             // A fallback does not have the store's counters, so it cannot reset them.
             DecisionSource::Fallback(error) | DecisionSource::Failure(error) => Err(error),
         }
+    }
+
+    fn evaluate_reset(
+        &self,
+        now: Timestamp,
+        planned: &[PlannedCharge],
+        readings: &[Reading],
+    ) -> Evaluation {
+        let (mut shown, mut kept, mut blocked) = (Vec::new(), Vec::new(), Vec::new());
+        for (one, reading) in planned.iter().zip(readings) {
+            let resolved = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
+            let mut one = one.clone();
+            match resolved.map(|(resolved, _)| resolved) {
+                Some(ResolvedOverride::Unlimited) => continue,
+                Some(ResolvedOverride::Blocked(until)) => {
+                    blocked.push((shown.len(), blocked_status(now, until, &one)));
+                }
+                Some(ResolvedOverride::Limit(limit)) => one.limit = limit,
+                Some(ResolvedOverride::Counted) | None => {}
+            }
+            shown.push(one);
+            kept.push(*reading);
+        }
+        let mut evaluation = Evaluation::without_statuses(now);
+        self.evaluate_into(now, &shown, &kept, &mut evaluation);
+        for (index, status) in blocked {
+            evaluation.statuses[index] = status;
+        }
+        evaluation
     }
 }

@@ -9,8 +9,9 @@ use tollgate_core::{Evaluation, RequestAttributes, Store, StoreError, Timestamp}
 
 use super::Limiter;
 use super::decide::Split;
-use super::evaluate::Resolved;
+use super::evaluate::{Resolved, blocked_status};
 use crate::decision::{AppliedOverride, ChargePositions, Evaluated, PlanPosition};
+use crate::overrides::ResolvedOverride;
 
 /// The decision that a request would receive now.
 #[derive(Clone, Debug)]
@@ -22,6 +23,21 @@ pub struct Peek {
     pub source: DecisionSource,
     /// The overrides that replace limits, in the order of the charges.
     pub overrides: Vec<AppliedOverride>,
+    /// The mapping from the statuses to the charges.
+    positions: ChargePositions,
+}
+
+impl Peek {
+    /// Returns the index in [`evaluation`](Self::evaluation) of the status of the charge at `index`
+    /// of the planned charges. Returns `None` if the limit of the charge would not take part in the
+    /// decision.
+    #[must_use]
+    pub fn status_index(&self, index: usize) -> Option<usize> {
+        match self.positions.find(PlanPosition::Enforced(index))? {
+            Evaluated::Enforced(index) => (index < self.evaluation.statuses.len()).then_some(index),
+            Evaluated::Counted(_) => None,
+        }
+    }
 }
 
 impl<S: Store> Limiter<S> {
@@ -43,13 +59,19 @@ impl<S: Store> Limiter<S> {
         overrides.sort_by_key(|applied| match applied.position {
             PlanPosition::Enforced(index) | PlanPosition::Shadowed(index) => index,
         });
-        let (evaluation, source) = self.peek_resolved(now, &charges).await?;
-        Ok(Peek { evaluation, source, overrides })
+        let (evaluation, source) = match charges {
+            Resolved::Charges(planned) => self.peek_charges(now, &planned).await?,
+            Resolved::Blocked(_, statuses) => {
+                (Evaluation { now, statuses }, DecisionSource::DenyCache)
+            }
+        };
+        Ok(Peek { evaluation, source, overrides, positions })
     }
 
     /// Returns the status of every limit of `planned` at `now`, and the component that returned the
     /// statuses, such as the store or a fallback. Charges nothing. Includes limits that are not
-    /// enforced for their subjects.
+    /// enforced for their subjects, and, beside limits that an override blocks, the other limits.
+    /// Leaves out limits that an override lifts.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
@@ -61,10 +83,30 @@ impl<S: Store> Limiter<S> {
         if self.overrides.is_empty() {
             return self.peek_charges(now, planned).await;
         }
-        let mut unused = ChargePositions::default();
-        let (charges, _) =
-            self.apply_overrides(now, planned.to_vec(), Evaluated::Enforced, &mut unused);
-        self.peek_resolved(now, &charges).await
+        let (mut charges, mut blocked) = (Vec::new(), Vec::new());
+        for one in planned {
+            let resolved = self.overrides.resolve(&one.limit, &one.subject, &self.key, now);
+            match resolved.map(|(resolved, _)| resolved) {
+                Some(ResolvedOverride::Unlimited) => {}
+                Some(ResolvedOverride::Blocked(until)) => {
+                    let index = charges.len() + blocked.len();
+                    blocked.push((index, blocked_status(now, until, one)));
+                }
+                Some(ResolvedOverride::Limit(limit)) => {
+                    charges.push(PlannedCharge { limit, ..one.clone() });
+                }
+                Some(ResolvedOverride::Counted) | None => charges.push(one.clone()),
+            }
+        }
+        let (mut evaluation, mut source) = self.peek_charges(now, &charges).await?;
+        if charges.is_empty() && !blocked.is_empty() {
+            source = DecisionSource::DenyCache;
+        }
+        for (index, status) in blocked {
+            let statuses = &mut evaluation.statuses;
+            statuses.insert(index.min(statuses.len()), status);
+        }
+        Ok((evaluation, source))
     }
 
     /// Returns the status of every visible limit that is enforced for the client of a request,
@@ -96,19 +138,6 @@ impl<S: Store> Limiter<S> {
             policy.status_plan_switched(attributes, &self.key, switch)
         };
         self.split(now, planned, 0).enforced
-    }
-
-    async fn peek_resolved(
-        &self,
-        now: Timestamp,
-        charges: &Resolved,
-    ) -> Result<(Evaluation, DecisionSource), StoreError> {
-        match charges {
-            Resolved::Charges(planned) => self.peek_charges(now, planned).await,
-            Resolved::Blocked(_, statuses) => {
-                Ok((Evaluation { now, statuses: statuses.clone() }, DecisionSource::DenyCache))
-            }
-        }
     }
 
     async fn peek_charges(

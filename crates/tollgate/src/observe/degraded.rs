@@ -18,13 +18,14 @@ pub const LOG_INTERVAL: Millis = Millis::from_secs(1);
 /// [`LOG_INTERVAL`], with the number of decisions since the last line. Refusals from the deny cache
 /// are counted and not logged, because these refusals are exact.
 ///
-/// The observer has a row for each rule of the policy, and one last row for unknown rules. When the
-/// policy is replaced, the rules that remain keep their rows, and the counts of removed rules move
-/// to the last row. A decision of the store costs one comparison.
+/// The observer has a row for each rule of the policy, and one last row for unknown rules and for
+/// decisions that no rule planned, such as those of descriptors. When the policy is replaced, the
+/// rules that remain keep their rows, and the counts of removed rules move to the last row. A
+/// decision of the store costs one comparison.
 #[derive(Debug)]
 pub struct Degraded {
     rows: ArcSwap<Vec<Arc<Row>>>,
-    /// The counts of decisions by rules that the policy does not have.
+    /// The counts of decisions that no rule planned, and of rules that the policy does not have.
     others: [AtomicU64; CAUSES],
     lines: [Line; CAUSES],
 }
@@ -32,7 +33,8 @@ pub struct Degraded {
 /// Decisions by one rule that the store did not make, for one cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DegradedCount {
-    /// The rule; `None` for all rules that the policy does not have.
+    /// The rule; `None` for all rules that the policy does not have, and for decisions that no rule
+    /// planned.
     pub rule: Option<Arc<str>>,
     /// The decider, and why the store did not decide.
     pub source: DecisionSource,
@@ -91,14 +93,18 @@ impl Degraded {
             let counts = row.map_or(&self.others, |row| &row.counts);
             counts[cause].fetch_add(1, Ordering::Relaxed);
         }
+        if decision.rules.is_empty() {
+            self.others[cause].fetch_add(1, Ordering::Relaxed);
+        }
         let Some(suppressed) = self.lines[cause].is_due(decision.evaluation.now) else { return };
-        let rule = decision.rules.first().map_or("", |name| &**name);
+        // Without a rule, the line has no field `rule`.
+        let rule = decision.rules.first().map(|name| &**name);
         match decision.source {
             DecisionSource::Fallback(error) => tracing::warn!(
                 rule, %error, suppressed, "the store did not answer: the fallback decided"
             ),
             DecisionSource::Failure(error) => tracing::warn!(
-                rule, %error, suppressed, "the store did not answer: the rule's on_failure decided"
+                rule, %error, suppressed, "the store did not answer: on_failure decided"
             ),
             DecisionSource::Overflow => tracing::warn!(
                 rule,

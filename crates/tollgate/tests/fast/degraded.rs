@@ -40,6 +40,7 @@ fn decision(names: &[&str], source: DecisionSource, later: u64) -> Decision {
         conditional: Vec::new(),
         overrides: Vec::new(),
         source,
+        is_blocked: false,
         on_failure: OnFailure::Local,
         charge: Default::default(),
         receipt: None,
@@ -95,6 +96,19 @@ fn every_decision_counts_with_each_of_its_rules_and_its_cause() {
     assert_eq!(degraded.snapshot(), expected);
 }
 
+/// The bug: decisions that no rule planned, such as those of descriptors or of limits by name, were
+/// not counted, so no alert was raised when the store did not answer.
+#[test]
+fn decisions_without_a_rule_were_not_counted() {
+    let _turn = TURNS.lock();
+    let degraded = Degraded::new(&policy());
+    let late = DecisionSource::Fallback(StoreError::TimedOut);
+    degraded.on_decision(&decision(&[], late, 0));
+    degraded.on_decision(&decision(&[], DecisionSource::Store, 0));
+    degraded.on_decision(&decision(&["read"], late, 0));
+    assert_eq!(degraded.snapshot(), [count(Some("read"), late, 1), count(None, late, 1)]);
+}
+
 #[test]
 fn observers_combine() {
     let _turn = TURNS.lock();
@@ -131,8 +145,26 @@ fn the_log_receives_of_a_cause_once_a_second_and_of_how_many_it_did_not() {
     assert_eq!(*lines, [
         by_fallback(0),
         by_fallback(999),
-        "the store did not answer: the rule's on_failure decided; rule=\"search\"; error=the store cannot be reached; suppressed=0".into(),
+        "the store did not answer: on_failure decided; rule=\"search\"; error=the store cannot be reached; suppressed=0".into(),
     ]);
+}
+
+/// The bug: the log named an empty rule, and its `on_failure`, for decisions that no rule planned.
+#[test]
+fn decisions_without_a_rule_were_logged_with_an_empty_one() {
+    let _turn = TURNS.lock();
+    let degraded = Degraded::new(&policy());
+    let log = Log::default();
+    tracing::subscriber::with_default(log.clone(), || {
+        let gone = DecisionSource::Failure(StoreError::Unavailable);
+        degraded.on_decision(&decision(&[], gone, 0));
+    });
+    assert_eq!(
+        *log.lines.lock(),
+        [
+            "the store did not answer: on_failure decided; error=the store cannot be reached; suppressed=0",
+        ]
+    );
 }
 
 /// A subscriber that records the log lines.

@@ -133,7 +133,7 @@ fn answer<'a>(text: &'a [u8], draft: &mut Draft) -> Result<&'a [u8], Malformed> 
         None => (text, &[][..]),
     };
     draft.status = status_code(status).ok_or(Malformed::BadStatus)?;
-    draft.bytes = size(bytes).ok_or(Malformed::BadBytes)?;
+    draft.bytes = Some(size(bytes).ok_or(Malformed::BadBytes)?);
     Ok(rest)
 }
 
@@ -149,6 +149,7 @@ pub(super) fn status_code(text: &[u8]) -> Option<u16> {
     }
 }
 
+/// Parses the size of a response, or `-`, which means that the response has no body.
 fn size(text: &[u8]) -> Option<u64> {
     match text {
         b"-" => Some(0),

@@ -9,7 +9,7 @@ use super::time::TIME_MAX;
 #[derive(Debug, Default)]
 pub(super) struct Draft {
     pub(super) time: Option<u64>,
-    pub(super) bytes: u64,
+    pub(super) bytes: Option<u64>,
     pub(super) duration: Option<u32>,
     pub(super) status: u16,
     spans: [Span; SLOTS],

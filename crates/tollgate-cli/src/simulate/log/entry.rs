@@ -49,8 +49,8 @@ pub(super) type Span = (u16, u16);
 pub(crate) struct Entry {
     /// The time of the request, in milliseconds since the Unix epoch. Below 2^53.
     pub(crate) time: u64,
-    /// Bytes of the response body; 0 if the log has none.
-    pub(crate) bytes: u64,
+    /// Bytes of the response body, if the log has this number.
+    pub(crate) bytes: Option<u64>,
     /// Milliseconds from the request to the end of its response, if the log has it.
     pub(crate) duration: Option<u32>,
     /// Status of the response; 0 if the log has none.

@@ -103,7 +103,7 @@ mod tests {
     fn entry(time: u64, id: u64) -> Entry {
         let mut draft = Draft::default();
         draft.time = Some(time);
-        draft.bytes = id;
+        draft.bytes = Some(id);
         draft.entry().unwrap()
     }
 
@@ -115,11 +115,11 @@ mod tests {
             late += usize::from(buffer.push(entry(time, id)) == Arrival::Late);
             assert!(buffer.slots.len() <= capacity);
             while let Some(entry) = buffer.pop_ready() {
-                out.push((entry.time, entry.bytes));
+                out.push((entry.time, entry.bytes.unwrap()));
             }
         }
         while let Some(entry) = buffer.pop() {
-            out.push((entry.time, entry.bytes));
+            out.push((entry.time, entry.bytes.unwrap()));
         }
         (out, late)
     }

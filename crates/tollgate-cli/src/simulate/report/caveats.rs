@@ -31,6 +31,13 @@ fn of_policy(outcome: &Outcome) -> Vec<String> {
         caveats
             .push(format!("{policy}: no limit applies to {} requests.", Count(outcome.unlimited)));
     }
+    if outcome.ambiguous > 0 {
+        caveats.push(format!(
+            "{policy}: {} of the refused requests would be answered with 400 and not charged, because services can \
+             interpret them in different ways.",
+            Count(outcome.ambiguous)
+        ));
+    }
     if outcome.undecided > 0 {
         caveats.push(format!(
             "{policy}: the store was full for {} requests; the policy's `on_failure` decided them.",
@@ -45,7 +52,7 @@ fn of_policy(outcome: &Outcome) -> Vec<String> {
     }
     if outcome.costs_unknown {
         caveats.push(format!(
-            "{policy}: some costs depend on data that the log does not have (headers and bodies of responses, or durations); \
+            "{policy}: some costs depend on data that the log does not have (headers and bodies of responses, sizes or durations); \
              their reservations count instead."
         ));
     }

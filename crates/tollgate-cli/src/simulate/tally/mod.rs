@@ -65,6 +65,8 @@ pub(crate) struct Tally {
     pub(crate) hours: Hours,
     /// Requests to which no rule or no limit of the policy applies.
     pub(crate) unlimited: u64,
+    /// Refused requests that services can interpret in different ways. No limit was charged.
+    pub(crate) ambiguous: u64,
     /// Requests for which the store had no room, so `on_failure` of the policy decided.
     pub(crate) undecided: u64,
     /// Requests for which the log has a host name instead of the client's address.
@@ -98,10 +100,32 @@ impl Tally {
             timeline: Timeline::default(),
             hours: Hours::default(),
             unlimited: 0,
+            ambiguous: 0,
             undecided: 0,
             host_names: 0,
             durations: 0,
         }
+    }
+
+    /// Counts an admitted request that no limit can apply to.
+    pub(super) fn record_unlimited(&mut self, request: &Request<'_>) {
+        self.count(request, RequestOutcome::Admitted);
+        self.unlimited += 1;
+    }
+
+    /// Counts an ambiguous request, which is refused without a charge.
+    pub(super) fn record_ambiguous(&mut self, request: &Request<'_>) {
+        self.count(request, RequestOutcome::Refused);
+        self.ambiguous += 1;
+    }
+
+    fn count(&mut self, request: &Request<'_>, outcome: RequestOutcome) {
+        let now = request.entry().time;
+        self.counts.add(outcome);
+        self.timeline.add(now, outcome);
+        self.hours.add(now, outcome);
+        self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
+        self.durations += u64::from(request.entry().duration.is_some());
     }
 
     /// Counts a request with the plan `planned` and the decision `decision`.
@@ -114,12 +138,8 @@ impl Tally {
     ) {
         let EvaluatedRequest { evaluation, source, decision } = evaluated;
         let now = evaluation.now.as_millis();
-        self.counts.add(outcome);
-        self.timeline.add(now, outcome);
-        self.hours.add(now, outcome);
+        self.count(request, outcome);
         self.undecided += u64::from(matches!(source, DecisionSource::Failure(_)));
-        self.host_names += u64::from(matches!(request.client(), Client::HostName(_)));
-        self.durations += u64::from(request.entry().duration.is_some());
         let client = request.entry().client().unwrap_or_default();
         let enforced = |(index, _): &(usize, &PlannedCharge)| {
             let position = PlanPosition::Enforced(*index);

@@ -33,9 +33,9 @@ fn a_policy_is_written_that_check_takes_and_every_construct_is_reported() {
     let response = String::from_utf8(output.stderr).unwrap();
     let place = source(&folder).display().to_string();
     for line in [
-        format!("{place}:5: approximated: value_to_metric: as detailed_metric"),
+        format!("{place}:5: not supported: value_to_metric: left out"),
         format!("{place}:6: kept: rate_limit of 3 in 1s: limit generic_key.slow"),
-        "4 kept, 1 approximated, 0 not supported".to_owned(),
+        "4 kept, 0 approximated, 1 not supported".to_owned(),
     ] {
         assert!(response.contains(&line), "{line:?} is not in\n{response}");
     }

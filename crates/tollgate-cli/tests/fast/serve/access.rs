@@ -1,5 +1,6 @@
 //! Which clients may send which requests at which listener.
 
+use crate::support::certificates::Authority;
 use crate::support::client::{Client, fetch, send_line};
 use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
 use crate::support::node::{Folder, Node};
@@ -125,6 +126,39 @@ fn an_http_listener_without_tokens_refuses_foreign_hosts() {
         for host in ["evil.example", "127.0.0.1.evil.example", "limits.example.evil"] {
             assert_eq!(status(path, host), 421, "{path} {host}");
         }
+    }
+}
+
+/// The bug: at a listener that admits callers by their certificates, a caller received the response
+/// to the request of another caller with the same key, and was not charged.
+#[test]
+fn callers_with_certificates_of_their_own_shared_their_idempotency_keys() {
+    let authority = Authority::new();
+    authority.issue("server", "localhost");
+    let tls = format!(
+        "{{ certificate: {}, key: {}, client_ca: {} }}",
+        authority.flag("server.pem"),
+        authority.flag("server.key"),
+        authority.flag("ca.pem")
+    );
+    let folder =
+        Folder::new(&format!("serve: {{ http: {{ listen: \"127.0.0.1:0\", tls: {tls} }} }}\n"));
+    let node = Node::start(crate::support::node::command(&folder.policy(), &[]));
+    let address = node.listener("http").parse().unwrap();
+    let body = r#"{"limits":[{"name":"all"}]}"#;
+    let request = format!(
+        "POST /v1/check HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+         idempotency-key: 1\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let (one, other) = (authority.client(Some("one")), authority.client(Some("other")));
+    for (client, used, is_repeated) in
+        [(&one, 1, false), (&other, 2, false), (&one, 1, true), (&other, 2, true)]
+    {
+        let (answer, _) = client.send(address, request.as_bytes());
+        let answer = String::from_utf8(answer).unwrap();
+        assert!(answer.contains(&format!("\"used\":{used},")), "{answer}");
+        assert_eq!(answer.contains("idempotency-replayed: true"), is_repeated, "{answer}");
     }
 }
 

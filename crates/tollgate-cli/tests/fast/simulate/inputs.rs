@@ -136,6 +136,115 @@ fn what_answers_cost_is_settled_by_their_sizes_and_times_in_the_log() {
     assert!(table.contains("their reservations count instead"), "{table}");
 }
 
+/// The bug: a response without a body was charged the reserved units.
+#[test]
+fn a_response_of_no_bytes_was_charged_its_reservation() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits: { metered: { quota: 3, window: 1h, per: address, cost: { from_size: 1KiB, reserve: 3 } } }\n\
+         rules: [{ name: all, limits: metered }]\n",
+    );
+    let common = |size: &str| {
+        let line = |second: u32| {
+            format!("192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"GET /\" 304 {size}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    let object = |size: &str| {
+        let line = |second: u32| {
+            let ts = 1_431_857_100 + second;
+            format!("{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"/\"{size}}}\n")
+        };
+        (0..4).map(line).collect::<String>()
+    };
+    for (log, admitted, is_unknown) in [
+        (common("-"), 4, false),
+        (common("0"), 4, false),
+        (object(",\"size\":0"), 4, false),
+        // The log does not contain the size, so the reserved units are the cost.
+        (object(""), 1, true),
+    ] {
+        let log = write(folder.path(), "log", log);
+        let report = simulate_json(&["--policy", &policy, "--field", "bytes=size", &log]);
+        assert_eq!(report["admitted"], admitted, "{report}");
+        assert_eq!(report["costs_unknown"], is_unknown, "{report}");
+    }
+}
+
+/// The bug: the proxy answers these requests without a charge, but the simulation charged them.
+#[test]
+fn requests_that_the_proxy_does_not_charge_were_charged() {
+    let folder = TempDir::new().unwrap();
+    let text = "subjects: { address: { client_address: {} } }\n\
+                limits: { all: { quota: 2, window: 1h, per: address } }\n\
+                rules: [{ limits: all }]\n\
+                answers: { status_path: /rate_limit, refund: { status: [304] } }\n";
+    let policy = write(folder.path(), "policy.yaml", text);
+    let mut lines = String::new();
+    for (second, request) in ["GET /rate_limit", "GET /a%2fb", "GET /rate_limit?a=b", "GET /x/../y"]
+        .into_iter()
+        .chain(["GET /", "POST /rate_limit", "GET /"])
+        .enumerate()
+    {
+        lines += &format!(
+            "192.0.2.1 - - [17/May/2015:10:05:0{second} +0000] \"{request} HTTP/1.1\" 200 1\n"
+        );
+    }
+    let log = write(folder.path(), "log", lines);
+    let report = simulate_json(&["--policy", &policy, &log]);
+    let counts = ["requests", "admitted", "refused", "unlimited", "ambiguous"];
+    assert_eq!(counts.map(|count| report[count].as_u64().unwrap()), [7, 4, 3, 2, 2], "{report}");
+    let limit = &report["limits"]["all"];
+    assert_eq!((&limit["requests"], &limit["refused"]), (&3.into(), &1.into()), "{report}");
+    assert_eq!(report["refunds"]["refusals_saved"], 0);
+    let table = simulate(&["--policy", &policy, &log]);
+    assert!(table.contains("2 of the refused requests would be answered with 400"), "{table}");
+}
+
+/// The bug: one line without a size made the report say that costs are unknown, although no metered
+/// limit was charged for the request of that line.
+#[test]
+fn lines_without_a_size_made_costs_unknown_that_nothing_metered() {
+    let folder = TempDir::new().unwrap();
+    let policy = write(
+        folder.path(),
+        "policy.yaml",
+        "subjects: { address: { client_address: {} } }\n\
+         limits:\n\
+         \x20 metered: { quota: 3, window: 1h, per: address, cost: { from_size: 1KiB, reserve: 3 } }\n\
+         \x20 plain: { quota: 9, window: 1h, per: address }\n\
+         rules:\n\
+         \x20 - { name: files, match: { path: /files/** }, limits: metered }\n\
+         \x20 - { name: pages, match: { path: /pages/** }, limits: plain }\n\
+         answers: { refund: { status: [304] }, status_path: /limits }\n",
+    );
+    let line = |second: u32, path: &str, status: u16, size: &str| {
+        let ts = 1_431_857_100 + second;
+        format!(
+            "{{\"ts\":{ts},\"ip\":\"192.0.2.1\",\"uri\":\"{path}\",\"status\":{status}{size}}}\n"
+        )
+    };
+    let known = [
+        line(0, "/pages/a", 200, ""),
+        line(1, "/limits", 200, ""),
+        line(2, "/files/a%2fb", 400, ""),
+        // The cost of a refunded request is 0.
+        line(3, "/files/a", 304, ""),
+        line(4, "/files/a", 200, ",\"size\":3072"),
+        // Refused: the previous request used the quota.
+        line(5, "/files/a", 429, ""),
+    ];
+    let unknown = [line(0, "/files/a", 200, "")];
+    for (lines, is_unknown) in [(&known[..], false), (&unknown[..], true)] {
+        let log = write(folder.path(), "log", lines.concat());
+        let report = simulate_json(&["--policy", &policy, "--field", "bytes=size", &log]);
+        assert_eq!(report["costs_unknown"], is_unknown, "{report}");
+    }
+}
+
 #[test]
 fn what_cannot_be_used_is_reported_with_an_exit_code() {
     let (github, log) = (policy("github.yaml"), shipped_log());

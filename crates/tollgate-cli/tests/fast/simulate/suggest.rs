@@ -47,6 +47,25 @@ fn nobody_is_refused_if_nobody_may_be() {
     assert_eq!(report["windows"][0]["quota"], report["windows"][0]["peak"]);
 }
 
+/// The bug: requests that the proxy answers with 400 counted for the quotas.
+#[test]
+fn ambiguous_requests_counted_for_the_quotas() {
+    let folder = TempDir::new().unwrap();
+    let line = |second: u32, target: &str| {
+        format!("192.0.2.1 - - [17/May/2015:10:05:{second:02} +0000] \"GET {target}\" 200 1\n")
+    };
+    let mut lines: String = (0..10).map(|second| line(second, "/")).collect();
+    lines.extend((10..40).map(|second| line(second, "/a%2fb")));
+    let log = write(folder.path(), "log", lines);
+    let report = proposed(&["--window", "1m", "--clients", "0%", &log]);
+    assert_eq!((&report["requests"], &report["requests_ambiguous"]), (&10.into(), &30.into()));
+    assert_eq!(report["requests_without"], 0);
+    assert_eq!(report["windows"][0]["peak"], 10);
+    assert_eq!(report["simulated"]["requests_refused"], 0);
+    let text = printed(&["--window", "1m", &log]);
+    assert!(text.contains("30 requests that services can interpret in different ways"), "{text}");
+}
+
 /// The policy does not limit requests without the header, and the report states their number.
 #[test]
 fn quotas_are_for_the_clients_that_a_header_names() {

@@ -43,7 +43,12 @@ pub(crate) fn clients_see_their_status(kind: Kind) {
     }
     assert!(refused.field("ratelimit").starts_with(r#""anonymous";r=0;t="#), "{refused:?}");
     assert!((1..=3_600).contains(&number(&refused, "retry-after")));
-    assert_eq!(refused.field("content-type"), "application/problem+json; charset=utf-8");
+    let media_type = match kind {
+        // nginx drops the body of the sub-request's response, and writes its own.
+        Kind::Nginx => "application/problem+json; charset=utf-8",
+        Kind::HaProxy => "application/json; charset=utf-8",
+    };
+    assert_eq!(refused.field("content-type"), media_type);
     let problem: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
     assert_eq!(problem["status"], 429);
     assert!(problem["type"].as_str().unwrap().ends_with("#quota-exceeded"), "{problem}");
@@ -171,6 +176,27 @@ pub(crate) fn a_policy_that_denies_without_its_store_is_obeyed(kind: Kind) {
         problem["type"].as_str().unwrap().ends_with("#temporary-reduced-capacity"),
         "{problem}"
     );
+}
+
+/// A policy can refuse requests with the statuses by which a proxy reports that it did not reach
+/// Tollgate, and the client's `Accept` can select the media type of the body.
+pub(crate) fn no_refusal_is_taken_for_an_outage(kind: Kind) {
+    for status in [502, 503, 504] {
+        let body = "{ json: '{}', html: '<p>Wait</p>', text: Wait }";
+        let refuse = format!("answers: {{ refuse: {{ status: {status}, body: {body} }},");
+        let text = limit_of(1).replace("answers: {", &refuse);
+        let site = Site::with_policy(kind, &text, &[]);
+        assert_eq!(site.get("/user", &[]).status, 200);
+        for media_type in ["*/*", "application/json", "text/html", "text/plain", "none/none"] {
+            let answer = site.get("/user", &[&format!("accept: {media_type}")]);
+            assert!([500, 503].contains(&answer.status), "{status} {media_type}: {answer:?}");
+            if (kind, status) == (Kind::HaProxy, 503) && media_type.starts_with("text/") {
+                let sent = answer.field("content-type");
+                assert!(sent.starts_with(media_type), "{media_type}: {answer:?}");
+            }
+        }
+        assert_eq!(site.api.requested(), 1);
+    }
 }
 
 /// `with_token` adds the token of the listener to the configuration.

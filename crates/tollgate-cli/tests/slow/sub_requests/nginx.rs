@@ -60,6 +60,11 @@ fn a_policy_that_denies_without_its_store_is_obeyed() {
 }
 
 #[test]
+fn no_refusal_is_taken_for_an_outage() {
+    laws::no_refusal_is_taken_for_an_outage(NGINX);
+}
+
+#[test]
 fn a_listener_with_tokens_believes_who_shows_one() {
     laws::a_listener_with_tokens_believes_who_shows_one(NGINX, WITH_TOKEN);
 }

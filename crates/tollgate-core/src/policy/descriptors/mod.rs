@@ -25,8 +25,7 @@ pub use plan::{
 };
 pub use rate::{Rate, TimeUnit};
 pub use tree::{
-    Allowance, DescriptorLevel, DescriptorRule, LevelError, MetricDetail, Node, NodeMode,
-    NodeValue, Sharing,
+    Allowance, DescriptorLevel, DescriptorRule, LevelError, Node, NodeMode, NodeValue, Sharing,
 };
 
 use super::OnFailure;

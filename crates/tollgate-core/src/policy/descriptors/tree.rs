@@ -55,9 +55,6 @@ pub struct DescriptorRule {
     /// The names of other rules. If a request matches this rule, descriptors that match those other
     /// rules are not counted.
     pub replaces: Vec<Box<str>>,
-    /// Whether the rule's metrics have one series for the node, or one for each combination of
-    /// values.
-    pub metric: MetricDetail,
     /// The metadata that the caller receives while the limit is not exceeded.
     pub metadata: Metadata,
 }
@@ -86,16 +83,6 @@ pub enum NodeMode {
     Quota,
 }
 
-/// The number of series in the metrics of a tree node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum MetricDetail {
-    /// One series for the tree node.
-    #[default]
-    Node,
-    /// One series for each combination of values in the descriptors that match the tree node.
-    Values,
-}
-
 impl DescriptorRule {
     /// Creates a rule that enforces `allowance`.
     #[must_use]
@@ -105,7 +92,6 @@ impl DescriptorRule {
             name: None,
             mode: NodeMode::default(),
             replaces: Vec::new(),
-            metric: MetricDetail::default(),
             metadata: Metadata::default(),
         }
     }

@@ -140,6 +140,7 @@ impl File<'_, '_> {
             Some(limit) => self.limit(node, limit, &path, &mut out),
             None => self.without_limit(node),
         }
+        self.metrics(node);
         if let Some(at) = node.share_threshold {
             out.raw("share_threshold", "true");
             self.kept(at, "share_threshold".to_owned(), "");
@@ -187,7 +188,6 @@ impl File<'_, '_> {
         }
         self.replaces(limit, out);
         self.mode(node, out);
-        self.metrics(node, out);
         if let Some(given) = &node.metadata {
             out.raw("metadata", metadata(&given.value));
             self.kept(given.key, "metadata".to_owned(), "");
@@ -287,16 +287,15 @@ impl File<'_, '_> {
         }
     }
 
-    fn metrics(&mut self, node: &Descriptor, out: &mut Mapping) {
-        if node.detailed_metric.is_some() || node.value_to_metric.is_some() {
-            out.raw("detailed_metric", "true");
-        }
-        if let Some(at) = node.detailed_metric {
-            self.kept(at, "detailed_metric".to_owned(), "");
-        }
-        if let Some(at) = node.value_to_metric {
-            let how = "as detailed_metric, which has a series for the values of all entries";
-            self.note(at, Conversion::Approximated, "value_to_metric".to_owned(), how);
+    /// Adds notes about the keys that add values to metrics.
+    fn metrics(&mut self, node: &Descriptor) {
+        let keys =
+            [("detailed_metric", node.detailed_metric), ("value_to_metric", node.value_to_metric)];
+        for (name, at) in keys {
+            if let Some(at) = at {
+                let how = "left out: no metric has a label with a value of a request";
+                self.note(at, Conversion::NotSupported, name.to_owned(), how);
+            }
         }
     }
 
@@ -306,7 +305,6 @@ impl File<'_, '_> {
         let switches = [
             ("shadow_mode", node.shadow_mode),
             ("quota_mode", node.quota_mode),
-            ("detailed_metric", node.detailed_metric),
             ("metadata", node.metadata.as_ref().map(|given| given.key)),
         ];
         for (name, at) in switches {
@@ -314,10 +312,6 @@ impl File<'_, '_> {
                 let how = "left out: it has no effect without a rate_limit, in the server or here";
                 self.note(at, Conversion::NotSupported, name.to_owned(), how);
             }
-        }
-        if let Some(at) = node.value_to_metric {
-            let how = "left out: metrics distinguish all values or none";
-            self.note(at, Conversion::NotSupported, "value_to_metric".to_owned(), how);
         }
     }
 

@@ -2,8 +2,7 @@
 
 use tollgate_core::Algorithm;
 use tollgate_core::policy::descriptors::{
-    Allowance, DescriptorLevel, DescriptorRule, Metadata, MetricDetail, Node, NodeValue, Pattern,
-    Sharing,
+    Allowance, DescriptorLevel, DescriptorRule, Metadata, Node, NodeValue, Pattern, Sharing,
 };
 
 use super::super::limits::ResolvedLimit;
@@ -85,20 +84,21 @@ impl DescriptorResolver<'_, '_, '_> {
     /// nothing that needs a rule, and `None` after reporting a mistake.
     fn rule(&mut self, given: &Spanned<DescriptorNode>) -> Option<Option<DescriptorRule>> {
         let raw = &given.value;
+        if is_on(&raw.detailed_metric)
+            && let Some(detailed) = raw.detailed_metric.given()
+        {
+            let hint = "no metric has a label with a value of a request: remove this key";
+            self.report.warning(detailed.key, "`detailed_metric` has no effect", hint);
+        }
         let Some(allowance) = self.allowance(raw)? else {
             return self.is_empty_descriptor(raw).then_some(None);
         };
         let replaces = raw.replaces.value().map_or(&[][..], |OneOrMore(names)| names);
-        let metric = match is_on(&raw.detailed_metric) {
-            true => MetricDetail::Values,
-            false => MetricDetail::Node,
-        };
         Some(Some(DescriptorRule {
             allowance,
             name: raw.name.value().map(|name| name.0.as_str().into()),
             mode: raw.mode.value().map(|mode| mode.0).unwrap_or_default(),
             replaces: replaces.iter().map(|name| name.value.0.as_str().into()).collect(),
-            metric,
             metadata: raw.metadata.value().map_or(Metadata::Null, |any| any.0.clone()),
         }))
     }
@@ -170,7 +170,6 @@ impl DescriptorResolver<'_, '_, '_> {
             ("name", key(&raw.name)),
             ("mode", key(&raw.mode)),
             ("replaces", key(&raw.replaces)),
-            ("detailed_metric", key(&raw.detailed_metric)),
             ("metadata", key(&raw.metadata)),
         ];
         let mut is_clean = true;

@@ -108,6 +108,7 @@ const CHECK: Operation = Operation {
         Kind::UnknownLimit,
         Kind::InvalidSubject,
         Kind::IdempotencyKeyReused,
+        Kind::ResponseNotKept,
         Kind::TooManyIdempotencyKeys,
     ],
 };
@@ -280,8 +281,10 @@ const AUTHORIZE: Operation = Operation {
     body: None,
     parameters: held_request,
     answer: Holds::Nothing,
-    response: "The request is admitted. The header fields are those of the policy's profiles, and \
-        `tollgate-receipt`.",
+    response: "The request is admitted. The header fields are those of the policy's profiles, \
+        `tollgate-receipt`, and `tollgate-decision: admitted`. Every refusal of a sub-request has \
+        `tollgate-decision: refused`. A 4xx without this field is the response to an invalid \
+        sub-request: refuse the request.",
     refusal: Some(Holds::Problem),
     problems: &[Kind::InvalidRequest, Kind::StoreUnavailable],
 };

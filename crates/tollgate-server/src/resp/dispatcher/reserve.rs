@@ -1,5 +1,7 @@
 //! Reservations: `TG.RESERVE`, `TG.EXTEND`, `TG.SETTLE`.
 
+use std::time::Instant;
+
 use tollgate::limiter::{DecisionRequest, Reservation};
 use tollgate::limiter::{Extended, HoldOutcome, RedeemError, Settled, SettledLimit};
 use tollgate::model::policy::NamedPlan;
@@ -28,7 +30,9 @@ impl<S: Store + 'static, D, F: Future> Dispatcher<'_, S, D, F> {
         let request = DecisionRequest::of_charges(now, &policy, planned, on_failure);
         let reservation = Reservation::All(hold_for);
         let request = DecisionRequest { reservation, ..request };
+        let began = Instant::now();
         let mut decision = self.limiter.decide_or_release(request).await;
+        self.in_flight.record(began);
         let sealed = decision.receipt.take().map(|receipt| self.limiter.seal(receipt, now));
         tg_commands::reply(&decision, sealed, &mut self.replies);
     }

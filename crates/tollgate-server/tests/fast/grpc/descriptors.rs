@@ -1,12 +1,9 @@
 //! The status of each descriptor, in the text form of `printed`.
 
-use tollgate::model::Millis;
-use tollgate::overrides::{
-    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget,
-};
+use tollgate::overrides::Effect;
 use tollgate_server::grpc::proto::{Entry, RateLimitDescriptor, RateLimitOverride, RateLimitUnit};
 
-use crate::grpc::world::{START, World, counting, descriptor, giving_back, printed, request};
+use crate::grpc::world::{World, counting, descriptor, giving_back, printed, request};
 
 const POLICY: &str = "
 limits:
@@ -151,13 +148,7 @@ async fn what_is_refunded_can_be_taken_again() {
 #[tokio::test]
 async fn what_is_refunded_is_refunded_by_its_override() {
     let world = World::new(POLICY).await;
-    let set_override = async |effect| {
-        let target =
-            OverrideScope { limit: Some("bucket".into()), target: OverrideTarget::AllSubjects };
-        let expires_at = START.after(Millis::from_secs(60));
-        let described = Override { target, effect, expires_at, reason: "a test".into() };
-        world.overrides.change(START, OverrideChange::Set(described)).await.unwrap();
-    };
+    let set_override = async |effect| world.set_override("bucket", effect).await;
     let left = async |descriptor| {
         let printed = printed(&world.decide(vec![descriptor]).await);
         printed.split(" in ").next().unwrap().to_owned()
@@ -197,6 +188,22 @@ async fn what_is_blocked_counts_nowhere() {
         assert_eq!(printed(&answer), expected);
         // There is no limit status that explains the refusal.
         assert!(answer.response_headers_to_add.is_empty() && answer.raw_body.is_empty());
+    }
+}
+
+/// The bug: if a request was refused without a charge and an override changed the charges of its
+/// descriptors, a descriptor got the status of another descriptor's limit.
+#[tokio::test]
+async fn a_blocked_request_got_statuses_of_other_limits_under_an_override() {
+    let world = World::new(POLICY).await;
+    let blocked = || vec![descriptor("a=1"), descriptor("odd=1"), descriptor("shut=1")];
+    for (effect, expected) in [
+        (Effect::Unlimited, "OVER: OK; OK odd-one 5 left 5 in 90s; OVER shut-down 0"),
+        (Effect::Counted, "OVER: OK; OK odd-one 5 left 5 in 90s; OVER shut-down 0"),
+        (Effect::Blocked, "OVER: OVER minute 3/MINUTE left 0 in 60s; OK; OVER shut-down 0"),
+    ] {
+        world.set_override("minute", effect).await;
+        assert_eq!(printed(&world.decide(blocked()).await), expected);
     }
 }
 

@@ -6,6 +6,7 @@ mod failure;
 mod hostile;
 mod json;
 mod metadata;
+mod metrics;
 mod quotas;
 mod shares;
 mod traces;

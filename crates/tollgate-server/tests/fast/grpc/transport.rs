@@ -61,12 +61,31 @@ async fn health_is_open_and_ends_with_the_process() {
     let unknown = client.check(service("other")).await.unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound);
 
-    let mut watched = client.watch(service("")).await.unwrap().into_inner();
+    let mut watch = Request::new(service(""));
+    let token = MetadataValue::try_from(format!("Bearer {TOKEN}")).unwrap();
+    watch.metadata_mut().insert("authorization", token);
+    let mut watched = client.watch(watch).await.unwrap().into_inner();
     assert_eq!(watched.next().await.unwrap().unwrap().status, 1);
     let (ended, last) = tokio::join!(world.end(), watched.next());
     assert_eq!(last.unwrap().unwrap().status, 2);
     assert_eq!(ended, Ok(()));
     assert!(watched.next().await.is_none());
+}
+
+/// The bug: `Watch` needed no token. Its stream lasts until the process drains and keeps the
+/// connection busy, so a client without a token could occupy every connection slot.
+#[tokio::test]
+async fn a_client_without_a_token_could_watch_the_health_until_the_end() {
+    let access = Access::Tokens(Tokens::parse(TOKEN).unwrap());
+    let opening = Opening { access, ..Opening::default() };
+    let world = World::over(Memory::default(), POLICY, opening).await;
+    let mut client = HealthClient::new(channel(&world.address).await);
+    let refused = client.watch(service("")).await.err().map(|status| status.code());
+    assert_eq!(refused, Some(Code::Unauthenticated));
+    let open = World::new(POLICY).await;
+    let mut client = HealthClient::new(channel(&open.address).await);
+    let mut watched = client.watch(service("")).await.unwrap().into_inner();
+    assert_eq!(watched.next().await.unwrap().unwrap().status, 1);
 }
 
 #[tokio::test]

@@ -4,7 +4,10 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tollgate::model::{Millis, Policy, Store, Timestamp};
-use tollgate::overrides::Overrides;
+use tollgate::observe::{Decisions, Top};
+use tollgate::overrides::{
+    Effect, Override, OverrideChange, OverrideScope, OverrideStore, OverrideTarget, Overrides,
+};
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock, Tracer};
 use tollgate_server::grpc::proto::{
@@ -29,6 +32,8 @@ pub(crate) struct World {
     pub(crate) address: String,
     pub(crate) clock: Arc<ManualClock>,
     pub(crate) overrides: Arc<Overrides>,
+    pub(crate) decisions: Arc<Decisions>,
+    pub(crate) top: Arc<Top>,
     end: Option<oneshot::Sender<()>>,
     ended: JoinHandle<Result<(), DrainTimeout>>,
 }
@@ -51,9 +56,13 @@ impl World {
 
     pub(crate) async fn over(store: impl Store + 'static, text: &str, opening: Opening) -> Self {
         let clock = Arc::new(ManualClock::new(START));
-        let limiter = Limiter::new(policy(text), store)
+        let policy = policy(text);
+        let decisions = Arc::new(Decisions::new(&policy));
+        let top = Arc::new(Top::new(&policy, START));
+        let limiter = Limiter::new(policy, store)
             .with_clock(Arc::clone(&clock))
             .with_key(HashKey::from_secret(b"a key of the tests"))
+            .with_observer((Arc::clone(&decisions), Arc::clone(&top)))
             .with_tracer(opening.tracer);
         let overrides = Arc::clone(limiter.overrides());
         let mut endpoint = GrpcListener::new(Arc::new(limiter), opening.access, opening.limits);
@@ -72,7 +81,7 @@ impl World {
         let ended = tokio::spawn(serve(vec![served], PATIENCE, shutdown));
         let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
         let client = RateLimitServiceClient::new(endpoint.connect_lazy());
-        Self { client, address, clock, overrides, end: Some(end), ended }
+        Self { client, address, clock, overrides, decisions, top, end: Some(end), ended }
     }
 
     /// Calls the service with `descriptors` of the domain `edge`, one hit each.
@@ -86,6 +95,15 @@ impl World {
     ) -> Result<RateLimitResponse, Status> {
         let answer = self.client.clone().should_rate_limit(request).await;
         answer.map(tonic::Response::into_inner)
+    }
+
+    /// Sets an override of the limit `limit` for all subjects, for a minute.
+    pub(crate) async fn set_override(&self, limit: &str, effect: Effect) {
+        let target =
+            OverrideScope { limit: Some(limit.into()), target: OverrideTarget::AllSubjects };
+        let expires_at = START.after(Millis::from_secs(60));
+        let described = Override { target, effect, expires_at, reason: "a test".into() };
+        self.overrides.change(START, OverrideChange::Set(described)).await.unwrap();
     }
 
     pub(crate) fn later(&self, millis: u64) {

@@ -1,6 +1,10 @@
 //! Charges by name, by request, and in batches; peeks; refunds.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
+use tollgate::store::Memory;
+use tollgate_server::{Access, HttpOptions, Tokens};
 
 use crate::http::world::World;
 
@@ -214,4 +218,33 @@ answers: { refund: { status: 304 } }
     let charged = world.post("/v1/check", request.to_string()).await.ok();
     let wrong = json!({ "receipt": charged["receipt"], "status": 99 }).to_string();
     world.post("/v1/refund", wrong).await.problem(400);
+}
+
+/// The bug: requests without a decision were recorded, so they lowered the percentiles.
+#[tokio::test]
+async fn the_durations_contained_requests_without_a_decision() {
+    let access = Access::Tokens(Tokens::parse("0123456789abcdef").unwrap());
+    let options = HttpOptions { access, ..HttpOptions::default() };
+    let latency = Arc::clone(&options.latency);
+    let world = World::over(Memory::default(), options);
+    let token = ("authorization", "Bearer 0123456789abcdef");
+    let check = r#"{"limits":[{"name":"everybody"}]}"#;
+    let cases: [(_, &[(&str, &str)], _, _, _); 10] = [
+        ("/v1/check", &[], check, 401, 0),
+        ("/v1/check", &[token], "{", 400, 0),
+        ("/v1/check", &[token, ("idempotency-key", "a b")], check, 400, 0),
+        ("/v1/authorize", &[], "", 403, 0),
+        ("/json", &[token], "{", 400, 0),
+        ("/v1/check", &[token], check, 200, 1),
+        ("/v1/check", &[token, ("idempotency-key", "a")], check, 200, 2),
+        // The response of the first request.
+        ("/v1/check", &[token, ("idempotency-key", "a")], check, 200, 2),
+        ("/v1/reserve", &[token], check, 200, 3),
+        ("/json", &[token], r#"{"domain":"edge","descriptors":[]}"#, 400, 3),
+    ];
+    for (path, fields, body, status, recorded) in cases {
+        let answered = world.post_with(path, fields, body).await;
+        assert_eq!(answered.status.as_u16(), status, "{path} {body} {answered:?}");
+        assert_eq!(latency.read().count(), recorded, "{path} {body}");
+    }
 }

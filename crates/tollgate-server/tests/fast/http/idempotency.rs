@@ -1,14 +1,17 @@
 //! Idempotency keys: a repeated request gets the same response and is charged once.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use axum::body::Body;
+use axum::http::Request;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tollgate::Clock;
 use tollgate::model::{Charge, Millis, Readings, Store, StoreError, Timestamp};
 use tollgate::store::Memory;
-use tollgate_server::http::{HttpOptions, MAX_REMEMBERED, MAX_REMEMBERED_PER_TOKEN};
-use tollgate_server::{Access, Tokens};
+use tollgate_server::http::{HttpOptions, MAX_REMEMBERED, MAX_REMEMBERED_PER_CALLER};
+use tollgate_server::{Access, Peer, Tokens};
 
 use crate::http::world::{Answered, World};
 
@@ -125,7 +128,7 @@ async fn the_keys_of_one_token_leave_room_for_those_of_others() {
         let fields = [("idempotency-key", key), ("authorization", &*bearer)];
         world.post_with("/v1/check", &fields, charge(0)).await
     };
-    for key in 0..MAX_REMEMBERED_PER_TOKEN {
+    for key in 0..MAX_REMEMBERED_PER_CALLER {
         send(tokens[0], &key.to_string()).await.ok();
     }
     let refused = send(tokens[0], "one-more").await;
@@ -133,6 +136,84 @@ async fn the_keys_of_one_token_leave_room_for_those_of_others() {
     send(tokens[1], "one-more").await.ok();
     world.clock.advance(Millis::from_secs(60));
     send(tokens[0], "one-more").await.ok();
+}
+
+/// Sends a charge with an unverified token over a connection from `peer`.
+async fn unverified(world: &World, token: &str, key: &str, peer: Option<&str>) -> Answered {
+    let mut request = Request::post("/v1/check")
+        .header("content-type", "application/json")
+        .header("authorization", format!("Bearer {token}"))
+        .header("idempotency-key", key);
+    if let Some(address) = peer {
+        request = request.extension(Peer(Some(SocketAddr::new(address.parse().unwrap(), 1))));
+    }
+    world.call(request.body(Body::from(charge(1))).unwrap()).await
+}
+
+/// The bug: on a listener without tokens, invented tokens had room for further keys.
+#[tokio::test]
+async fn tokens_that_nobody_verifies_made_room_for_further_keys() {
+    let (world, peer) = (World::new(), Some("192.0.2.1"));
+    for number in 0..MAX_REMEMBERED_PER_CALLER {
+        unverified(&world, &number.to_string(), "key", peer).await;
+    }
+    let refused = unverified(&world, "one-more", "key", peer).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    let again = unverified(&world, "0", "key", peer).await;
+    assert_eq!(again.headers["idempotency-replayed"], "true");
+    world.clock.advance(Millis::from_secs(60));
+    unverified(&world, "one-more", "key", peer).await.ok();
+}
+
+/// The bug: on a listener without tokens, the field `authorization` was ignored, so callers that
+/// another layer of the program authenticates received the receipts of each other.
+#[tokio::test]
+async fn callers_that_another_layer_authenticates_shared_their_keys() {
+    for peer in [None, Some("127.0.0.1"), Some("192.0.2.1")] {
+        let world = World::new();
+        unverified(&world, "one", "key", peer).await.ok();
+        let other = unverified(&world, "other", "key", peer).await;
+        assert_eq!(other.headers.get("idempotency-replayed"), None, "{peer:?}");
+        assert_eq!(used(&world).await, 2, "{peer:?}");
+        let again = unverified(&world, "other", "key", peer).await;
+        assert_eq!(again.headers["idempotency-replayed"], "true", "{peer:?}");
+    }
+}
+
+/// The bug: on a listener without tokens, one machine received the receipts of another one, and
+/// could use all keys.
+#[tokio::test]
+async fn callers_of_different_machines_shared_their_keys() {
+    let world = World::new();
+    let (one, other) = (Some("192.0.2.1"), Some("192.0.2.2"));
+    unverified(&world, "a", "0", one).await.ok();
+    let answered = unverified(&world, "a", "0", other).await;
+    assert_eq!(answered.headers.get("idempotency-replayed"), None);
+    assert_eq!(used(&world).await, 2);
+    for key in 1..MAX_REMEMBERED_PER_CALLER {
+        unverified(&world, "a", &key.to_string(), one).await;
+    }
+    let refused = unverified(&world, "a", "one-more", one).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    unverified(&world, "a", "one-more", other).await.ok();
+}
+
+/// The bug: over IPv6, one machine has many addresses, and each one had room for further keys.
+#[tokio::test]
+async fn addresses_of_one_ipv6_network_made_room_for_further_keys() {
+    let world = World::new();
+    let (one, neighbour) = (Some("2001:db8::1"), Some("2001:db8::ffff:0:0:2"));
+    unverified(&world, "a", "0", one).await.ok();
+    // The network can be that of several machines, so their keys remain separate.
+    let answered = unverified(&world, "a", "0", neighbour).await;
+    assert_eq!(answered.headers.get("idempotency-replayed"), None);
+    assert_eq!(used(&world).await, 2);
+    for number in 2..MAX_REMEMBERED_PER_CALLER {
+        unverified(&world, "a", &number.to_string(), one).await;
+    }
+    let refused = unverified(&world, "a", "one-more", neighbour).await;
+    assert_eq!(refused.problem(503), "too-many-idempotency-keys");
+    unverified(&world, "a", "one-more", Some("2001:db8:0:1::1")).await.ok();
 }
 
 /// A store that answers when the test allows it.

@@ -123,6 +123,49 @@ async fn who_is_unlimited_passes_and_is_not_counted() {
     assert_eq!(charge(&world, "abc").await["statuses"][0]["used"], 1);
 }
 
+/// The bug: if an override blocked one limit of a status query, the response left out all others.
+#[tokio::test]
+async fn a_blocked_limit_hid_the_status_of_the_others() {
+    let world = administered();
+    charge(&world, "abc").await;
+    let subject = json!({ "token": "abc", "address": "192.0.2.1" });
+    set(&world, json!({ "limit": "search", "subject": subject, "blocked": true })).await;
+    let query = "limit=search&limit=core&subject[token]=abc&subject[address]=192.0.2.1";
+    let standing = world.get(&format!("/v1/standing?{query}")).await.ok();
+    let statuses = standing["statuses"].as_array().unwrap();
+    let shown: Vec<_> =
+        statuses.iter().map(|one| (&one["name"], &one["used"], &one["admits"])).collect();
+    let expected =
+        [(json!("search"), json!(2), json!(false)), (json!("core"), json!(1), json!(true))];
+    assert_eq!(shown, expected.each_ref().map(|(name, used, admits)| (name, used, admits)));
+    assert_eq!(standing["source"], "store");
+    let blocked = world.get(&format!("/v1/standing?{}", query.replace("&limit=core", ""))).await;
+    assert_eq!(blocked.ok()["source"], "deny_cache");
+}
+
+/// The bug: the response to a reset had the policy's quota, not the quota of the override.
+#[tokio::test]
+async fn a_reset_showed_the_quota_that_an_override_had_replaced() {
+    let world = administered();
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "quota": 5 })).await;
+    charge(&world, "abc").await;
+    let path = "/v1/standing?limit=core&subject[token]=abc";
+    let reset = world.delete(path).await.ok();
+    let core = &reset["statuses"][0];
+    assert_eq!(
+        (&core["used"], &core["limit"], &core["remaining"]),
+        (&json!(0), &json!(5), &json!(5))
+    );
+    assert_eq!(reset["statuses"], world.get(path).await.ok()["statuses"]);
+    // The bug: a subject that an override blocks was shown as admitted.
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "blocked": true })).await;
+    let reset = world.delete(path).await.ok();
+    assert_eq!(reset["statuses"][0]["admits"], false);
+    assert_eq!(reset["statuses"], world.get(path).await.ok()["statuses"]);
+    set(&world, json!({ "limit": "core", "subject": { "token": "abc" }, "unlimited": true })).await;
+    assert_eq!(world.delete(path).await.ok()["statuses"], json!([]));
+}
+
 #[tokio::test]
 async fn a_subject_is_named_by_its_hash_as_it_is_shown() {
     let world = administered();

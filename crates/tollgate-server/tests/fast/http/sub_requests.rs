@@ -55,6 +55,28 @@ async fn a_sub_request_holds_no_permit_of_a_candidate() {
     assert_eq!((trials.both_admit, trials.only_candidate_refuses), (3, 0));
 }
 
+/// Otherwise a proxy takes a refusal with 503 for a page of its own, and admits the request.
+#[tokio::test]
+async fn every_answer_shows_that_tollgate_decided() {
+    let text = POLICY.replace("quota: 100", "quota: 1")
+        + "answers: { refuse: { status: 503, body: { html: '<p>Wait</p>', text: Wait } } }\n";
+    let world = World::of(tollgate_policy::parse("test.yaml", &text).unwrap().policy);
+    let decided = |answered: &Answered| {
+        (
+            answered.status.as_u16(),
+            answered.headers["tollgate-decision"].to_str().unwrap().to_owned(),
+        )
+    };
+    assert_eq!(decided(&authorized(&world).await), (200, "admitted".into()));
+    assert_eq!(decided(&authorized(&world).await), (503, "refused".into()));
+    let loopback = Peer(Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))));
+    let stranger = Peer(Some(SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), 1))));
+    for (peer, status) in [(loopback, 400), (stranger, 403)] {
+        let request = Request::get("/v1/authorize").extension(peer).body(Body::empty()).unwrap();
+        assert_eq!(decided(&world.call(request).await), (status, "refused".into()));
+    }
+}
+
 /// A store that answers charges of permits as a fallback does.
 #[derive(Clone, Default)]
 struct PermitsOfFallback {

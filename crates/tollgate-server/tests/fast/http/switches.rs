@@ -78,6 +78,18 @@ async fn a_switch_is_lifted_by_its_name_and_each_change_is_reported() {
         assert!(removed["before"].is_object() && removed["after"].is_null(), "{removed}");
         assert!(world.delete(&path).await.ok()["before"].is_null());
     }
+    // The bug: of several targets, all but the last one were ignored.
+    put(&world, json!({ "rule": "read", "unlimited": true })).await.ok();
+    for query in ["everybody=true&rule=read", "shedding=all&rule=read", "rule=other&rule=read"] {
+        let refused = world.delete(&format!("/v1/overrides?{query}")).await;
+        assert!(String::from_utf8_lossy(&refused.bytes).contains("exactly one of"), "{query}");
+        assert_eq!(refused.status, 422, "{query}");
+    }
+    // The bug: of several limits, all but the last one were ignored.
+    let query = "limit=core&limit=search&subject[token]=abc";
+    let refused = world.delete(&format!("/v1/overrides?{query}")).await;
+    assert_eq!(refused.problem(422), "invalid-override");
+    assert!(world.delete("/v1/overrides?rule=read").await.ok()["before"].is_object());
     let audit = world.get("/v1/audit").await.ok();
     let printed = audit.to_string();
     for words in ["\"rule\":\"read\"", "\"shedding\":\"all\"", "\"shedding\":\"worker\""] {

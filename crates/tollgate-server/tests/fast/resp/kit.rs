@@ -12,6 +12,7 @@ use tollgate::model::policy::{
     Dimension, LimitBinding, MatchMode, OnFailure, ResponseSettings, SubjectSource,
 };
 use tollgate::model::{Algorithm, Limit, Millis, Policy, Store, Timestamp};
+use tollgate::observe::Histogram;
 use tollgate::store::memory::Memory;
 use tollgate::{HashKey, Limiter, ManualClock};
 use tollgate_server::{
@@ -35,6 +36,8 @@ pub(crate) const TOKEN: &str = "0123456789abcdef";
 pub(crate) struct Open {
     pub(crate) address: String,
     pub(crate) clock: Arc<ManualClock>,
+    /// The recorded durations of decisions.
+    pub(crate) latency: Arc<Histogram>,
     end: Option<oneshot::Sender<()>>,
     ended: Option<oneshot::Receiver<Result<(), DrainTimeout>>>,
     _runtime: Runtime,
@@ -76,13 +79,14 @@ impl Open {
         let address = listener.local_address().unwrap();
         let limits = ConnectionLimits { at_once: AT_ONCE, ..settings.limits };
         let endpoint = RespListener::new(Arc::new(limiter), settings);
+        let latency = endpoint.latency();
         let served = Served::new("resp", listener, limits, endpoint);
         runtime.spawn(async move {
             let printed = async { printed.await.unwrap_or(()) };
             let _ = sender.send(serve(vec![served], PATIENCE, printed).await);
         });
         drop(inside);
-        Self { address, clock, end: Some(end), ended: Some(ended), _runtime: runtime }
+        Self { address, clock, latency, end: Some(end), ended: Some(ended), _runtime: runtime }
     }
 
     pub(crate) fn client(&self) -> Client {

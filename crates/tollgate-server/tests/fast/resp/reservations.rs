@@ -29,6 +29,15 @@ fn what_is_reserved_is_settled_once() {
     assert!(again.starts_with("*4|$7|outcome|$9|unchanged|"), "{again}");
 }
 
+/// The bug: the metric did not contain reservations.
+#[test]
+fn the_duration_of_a_reservation_was_not_recorded() {
+    let open = Open::new();
+    open.printed("TG.RESERVE core 2 30000 token abc\r\n");
+    open.printed("TG.RESERVE core 2 soon token abc\r\n");
+    assert_eq!(open.latency.read().count(), 1);
+}
+
 #[test]
 fn a_reservation_is_put_off_and_released() {
     let open = Open::new();

@@ -97,7 +97,7 @@ impl<'d> Values<'d> {
             Field::Status => self.draft.status = status(bytes).ok_or(Malformed::BadStatus)?,
             Field::Bytes => {
                 let Some(size) = scaled(bytes, 0) else { return Ok(Filled::No) };
-                self.draft.bytes = size;
+                self.draft.bytes = Some(size);
             }
             Field::Duration { power } => {
                 let Some(millis) = scaled(bytes, 3 - i32::from(power)) else {

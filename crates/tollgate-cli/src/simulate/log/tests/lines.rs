@@ -13,7 +13,7 @@ fn a_combined_line() {
     let entry = entry(
         r#"83.149.9.216 - ann [17/May/2015:10:05:03 +0000] "GET /a?b=c HTTP/1.1" 200 203023 "http://x/" "Agent (\"q\")""#,
     );
-    assert_eq!((entry.time, entry.status, entry.bytes), (TIME, 200, 203_023));
+    assert_eq!((entry.time, entry.status, entry.bytes), (TIME, 200, Some(203_023)));
     assert_eq!(entry.address(), Some("83.149.9.216".parse().unwrap()));
     assert_eq!(entry.user(), Some(&b"ann"[..]));
     assert_eq!(entry.method(), Some(&b"GET"[..]));
@@ -26,7 +26,7 @@ fn a_combined_line() {
 #[test]
 fn a_common_line_and_absent_fields() {
     let entry = entry(r#"::1 - - [17/May/2015:12:05:03 +0200] "GET /" 304 -"#);
-    assert_eq!((entry.time, entry.status, entry.bytes), (TIME, 304, 0));
+    assert_eq!((entry.time, entry.status, entry.bytes), (TIME, 304, Some(0)));
     assert_eq!(entry.address(), Some("::1".parse().unwrap()));
     assert_eq!((entry.user(), entry.referer(), entry.user_agent()), (None, None, None));
 }

@@ -213,7 +213,7 @@ pub(super) const HTTP: &[&[&str]] = &[
         "remembered answers of idempotency keys; their bytes; their age",
         "{MAX_REMEMBERED}; {MAX_REMEMBERED_BYTES:MiB}; {REMEMBERED_FOR}",
         "callers use more keys",
-        "503 until an answer is old enough",
+        "503 until an answer is old enough; an answer beyond the bytes is not kept, and its repetition gets 409",
         "`MAX_REMEMBERED`, `MAX_REMEMBERED_BYTES`, `REMEMBERED_FOR`",
     ],
     &[

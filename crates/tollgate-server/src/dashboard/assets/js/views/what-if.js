@@ -118,12 +118,16 @@ const OUTCOMES = {
   refused: 'Requests that the policy would refuse.',
   refunded: 'Admitted requests whose charge would be refunded because of the response.',
   unlimited: 'Requests that would not be charged on any limit.',
+  ambiguous: 'Refused requests that services can interpret in different ways. They would be answered with 400 and not charged.',
 };
+
+/// The counters that are shown only if one of them is not zero.
+const RARE = ['ambiguous'];
 
 function whole(outcomes) {
   const columns = [
     { label: 'Policy', text: (row) => row.policy },
-    ...Object.entries(OUTCOMES).map(([name, hint]) =>
+    ...Object.entries(OUTCOMES).filter(([name]) => !RARE.includes(name) || outcomes.some((row) => row[name])).map(([name, hint]) =>
       ({ label: name[0].toUpperCase() + name.slice(1), hint, number: true, text: (row) => count(row[name]) })),
     { label: 'Refusal rate', hint: 'Refused requests as a percentage of all requests.', number: true, text: (row) => percent(row.refused, row.requests) },
   ];
