@@ -118,12 +118,27 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     (word, rest.trim_ascii_start())
 }
 
-/// Returns whether the text is strict base64. Bytes that lenient decoders skip are rejected,
-/// because with each such byte a client could spell the same credential differently.
+/// Returns whether the text is strict base64. Texts that only lenient decoders accept are rejected,
+/// because a client could spell the same credential in many ways: with other bytes between the
+/// digits, without padding, or with other values of the bits that the last digit leaves unused.
 fn is_base64(text: &[u8]) -> bool {
     let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
-    digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+    let are_digits = digits.iter().all(|byte| base64_digit(*byte).is_some());
+    let last = digits.last().and_then(|byte| base64_digit(*byte)).unwrap_or(0);
+    let unused_bits = (1 << (2 * padding)) - 1;
+    are_digits && text.len().is_multiple_of(4) && last & unused_bits == 0
+}
+
+fn base64_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
 }
 
 /// Returns whether the text consists of parameters such as `username="a b", realm="c"`. A single
@@ -244,6 +259,8 @@ mod tests {
             "Basic YTpi junk",
             "Basic Y!Tpi",
             "Basic YTpi===",
+            "Basic YTp",
+            "Basic ====",
             "ApiKey k,1",
             "k, 1",
             "k=1 2",
@@ -310,6 +327,26 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn one_login_has_one_spelling_in_base64() {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let spellings = |digits: &str| {
+            let mut sound = Vec::new();
+            for last in DIGITS {
+                for padding in ["", "=", "==", "==="] {
+                    let value = alloc::format!("Basic {digits}{}{padding}", char::from(*last));
+                    sound.extend(normal(&value).ok());
+                }
+            }
+            sound
+        };
+        // A last digit with six used bits has 64 values, one with four has 16, one with two has 4.
+        assert_eq!((spellings("YTp").len(), spellings("YT").len()), (64, 16));
+        assert_eq!(spellings("Y"), ["basic YA==", "basic YQ==", "basic Yg==", "basic Yw=="]);
+        assert!(spellings("").is_empty());
     }
 
     #[test]
