@@ -30,7 +30,7 @@ keys! {
         path_parameter: Text,
         /// The segment with this number in the path, from 1 to 32: 2 is `acme` in `/tenants/acme/users`.
         path_segment: Integer,
-        /// The text or number at this JSON pointer in the request body, such as `/model`. For this,
+        /// The text or whole number at this JSON pointer in the request body, such as `/model`. For this,
         /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
         /// has this subject.
         json: Text,

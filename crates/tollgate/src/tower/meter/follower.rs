@@ -55,13 +55,28 @@ enum Role {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Container {
     Object,
-    Array { index: u64 },
+    Array {
+        index: u64,
+    },
+}
+
+/// What a follower finds at its pointer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'t> {
+    Text(&'t str),
+    /// A number, as it is written in the document.
+    Number(&'t str),
 }
 
 impl Follower {
     /// Parses `bytes`, the next bytes of the document. Calls `found` with each number or string at
     /// the pointer that consists of `steps`.
-    pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
+    pub(super) fn push(
+        &mut self,
+        steps: &[Box<str>],
+        bytes: &[u8],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
@@ -192,7 +207,13 @@ impl Follower {
         }
     }
 
-    fn string(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
+    fn string(
+        &mut self,
+        role: Role,
+        byte: u8,
+        steps: &[Box<str>],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
         if !self.text.push(byte) {
             return;
         }
@@ -204,11 +225,17 @@ impl Follower {
             Role::Wanted | Role::Skipped => self.behind_value(),
         };
         if let (Role::Wanted, Some(text)) = (role, self.text.whole()) {
-            found(text);
+            found(Found::Text(text));
         }
     }
 
-    fn literal(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
+    fn literal(
+        &mut self,
+        role: Role,
+        byte: u8,
+        steps: &[Box<str>],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
         if !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')) {
             self.text.keep(byte);
             return;
@@ -216,7 +243,7 @@ impl Follower {
         let is_number =
             |text: &&str| text.starts_with(|one: char| one == '-' || one.is_ascii_digit());
         if let (Role::Wanted, Some(number)) = (role, self.text.whole().filter(is_number)) {
-            found(number);
+            found(Found::Number(number));
         }
         self.state = self.behind_value();
         self.between(byte, steps);

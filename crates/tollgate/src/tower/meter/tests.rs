@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tollgate_core::policy::{JsonPointer, Meter};
 use tollgate_core::{Cost, Millis};
 
-use super::follower::Follower;
+use super::follower::{Follower, Found};
 use super::watch::{Watch, value_at};
 
 fn pointer(text: &str) -> JsonPointer {
@@ -23,7 +23,9 @@ fn found<'d>(at: &str, pieces: impl IntoIterator<Item = &'d [u8]>) -> Vec<String
     let mut follower = Follower::default();
     let mut found = Vec::new();
     for piece in pieces {
-        follower.push(pointer.steps(), piece, &mut |text| found.push(text.to_owned()));
+        follower.push(pointer.steps(), piece, &mut |one| match one {
+            Found::Text(text) | Found::Number(text) => found.push(text.to_owned()),
+        });
     }
     found
 }
@@ -85,6 +87,22 @@ fn hostile_documents_are_skipped_without_being_kept() {
     assert!(at("/t", &long).is_empty());
     let digits = format!("{{\"b\":{}}}", "9".repeat(1_000_000));
     assert!(at("/b", &digits).is_empty());
+}
+
+fn in_document(at: &str, document: &str) -> Option<String> {
+    value_at(document.as_bytes(), &pointer(at))
+}
+
+/// A regression test: each spelling of a number was another subject.
+#[test]
+fn a_number_is_one_value_however_it_is_written() {
+    for number in ["42", "42.0", "4.2e1", "\"42\""] {
+        let document = format!("{{\"a\":{number}}}");
+        assert_eq!(in_document("/a", &document).as_deref(), Some("42"), "{number}");
+    }
+    for number in ["42.5", "042", "42x", "1e999999999"] {
+        assert_eq!(in_document("/a", &format!("{{\"a\":{number}}}")), None, "{number}");
+    }
 }
 
 #[derive(Clone, Debug)]

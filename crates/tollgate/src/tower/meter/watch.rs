@@ -9,7 +9,8 @@ use tollgate_core::policy::{JsonPointer, Meter};
 use tollgate_core::{Cost, Millis};
 
 use super::events::{Events, Piece};
-use super::follower::Follower;
+use super::follower::{Follower, Found};
+use super::integer::integer;
 
 /// Reads the values of the meters from a response that passes through the layer. The memory of a
 /// `Watch` depends on the meters, not on the size of the response.
@@ -98,18 +99,24 @@ impl Reading {
         let Meter::Json { pointer } = &*self.meter else { return };
         let reported = &mut self.reported;
         // A value that is not a whole number does not replace an earlier value.
-        self.follower.push(pointer.steps(), data, &mut |text| {
+        self.follower.push(pointer.steps(), data, &mut |found| {
+            let (Found::Text(text) | Found::Number(text)) = found;
             *reported = whole_number(text.as_bytes()).or(*reported);
         });
     }
 }
 
-/// Returns the number or string at `pointer` in a whole JSON document. If the document has several
-/// values at `pointer`, returns the last value.
+/// Returns the string or the whole number at `pointer` in a whole JSON document. A number is
+/// returned in its [normal form](integer). If the document has several values at `pointer`, returns
+/// the last value.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
     let mut value = None;
-    let mut keep = |text: &str| value = Some(text.to_owned());
-    Follower::default().push(pointer.steps(), document, &mut keep);
+    Follower::default().push(pointer.steps(), document, &mut |found| {
+        value = match found {
+            Found::Text(text) => Some(text.to_owned()),
+            Found::Number(number) => integer(number),
+        };
+    });
     value
 }
 
