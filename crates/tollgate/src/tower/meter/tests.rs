@@ -25,6 +25,7 @@ fn found<'d>(at: &str, pieces: impl IntoIterator<Item = &'d [u8]>) -> Vec<String
     for piece in pieces {
         follower.push(pointer.steps(), piece, &mut |one| match one {
             Found::Text(text) | Found::Number(text) => found.push(text.to_owned()),
+            Found::Repeated => {}
         });
     }
     found
@@ -91,6 +92,55 @@ fn hostile_documents_are_skipped_without_being_kept() {
 
 fn in_document(at: &str, document: &str) -> Option<String> {
     value_at(document.as_bytes(), &pointer(at))
+}
+
+/// A regression test: an unreadable last member left the value of an earlier one in force.
+#[test]
+fn a_value_of_a_repeated_member_is_not_read() {
+    for document in [
+        r#"{"a":{"b":"decoy"},"a":{"b":"real"}}"#,
+        r#"{"a":{"b":"decoy","b":"real"}}"#,
+        r#"{"a":{"b":"decoy","b":null}}"#,
+        r#"{"a":{"b":"decoy","b":["real"]}}"#,
+        r#"{"a":{"b":null,"b":"real"}}"#,
+        r#"{"a":{"b":"decoy"},"a":{}}"#,
+        r#"{"a":{"b":"decoy"},"a":null}"#,
+        r#"{"a":{"b":"decoy","\u0062":7}}"#,
+        // ASP.NET Core and the package `encoding/json` of Go ignore the case of names.
+        r#"{"a":{"b":"decoy","B":"real"}}"#,
+        r#"{"a":{"b":"decoy"},"A":{"b":"real"}}"#,
+    ] {
+        assert_eq!(in_document("/a/b", document), None, "{document}");
+    }
+    let long = format!(r#"{{"a":{{"b":"decoy","b":"{}"}}}}"#, "x".repeat(257));
+    assert_eq!(in_document("/a/b", &long), None);
+    assert_eq!(in_document("/key", "{\"key\":1,\"\u{212a}EY\":2}"), None);
+
+    for document in [
+        r#"{"a":{"b":"one","c":1,"c":2},"x":1,"x":{"a":{"b":2}},"aa":{"b":3}}"#,
+        r#"{"x":[{"a":1},{"a":2}],"a":{"x":{"b":1},"b":"one"}}"#,
+    ] {
+        assert_eq!(in_document("/a/b", document).as_deref(), Some("one"), "{document}");
+    }
+    assert_eq!(in_document("/0/a", r#"[{"a":1},{"a":2}]"#).as_deref(), Some("1"));
+}
+
+/// A regression test: Python accepts `NaN` and reads on, and other services accept comments.
+#[test]
+fn a_document_that_is_not_read_to_its_end_has_no_value() {
+    for document in [
+        r#"{"a":"decoy","x":NaN,"a":"real"}"#,
+        r#"{"a":"decoy",'a':"real"}"#,
+        r#"{"a":"decoy",a:"real"}"#,
+        r#"{"a":"decoy","x":[/*"*/],"a":"real","y":[/*"*/]}"#,
+        r#"{"a":"decoy","x":['"'],"a":"real","y":['"']}"#,
+        r#"{"a":"decoy""#,
+        r#"{"a":"decoy"]"#,
+    ] {
+        assert_eq!(in_document("/a", document), None, "{document}");
+    }
+    let answer = r#"{"x":[NaN,-Infinity,1.5e+3,true],"a":"one"} "#;
+    assert_eq!(in_document("/a", answer).as_deref(), Some("one"));
 }
 
 /// A regression test: each spelling of a number was another subject.

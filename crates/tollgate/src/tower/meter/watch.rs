@@ -100,24 +100,26 @@ impl Reading {
         let reported = &mut self.reported;
         // A value that is not a whole number does not replace an earlier value.
         self.follower.push(pointer.steps(), data, &mut |found| {
-            let (Found::Text(text) | Found::Number(text)) = found;
-            *reported = whole_number(text.as_bytes()).or(*reported);
+            if let Found::Text(text) | Found::Number(text) = found {
+                *reported = whole_number(text.as_bytes()).or(*reported);
+            }
         });
     }
 }
 
 /// Returns the string or the whole number at `pointer` in a whole JSON document. A number is
-/// returned in its [normal form](integer). If the document has several values at `pointer`, returns
-/// the last value.
+/// returned in its [normal form](integer). Returns `None` for other values, if a member on the way
+/// to the value is repeated, and if the document is incomplete or invalid: services differ on the
+/// value in such a document.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
-    let mut value = None;
-    Follower::default().push(pointer.steps(), document, &mut |found| {
-        value = match found {
-            Found::Text(text) => Some(text.to_owned()),
-            Found::Number(number) => integer(number),
-        };
+    let (mut value, mut is_repeated) = (None, false);
+    let mut follower = Follower::default();
+    follower.push(pointer.steps(), document, &mut |found| match found {
+        Found::Text(text) => value = Some(text.to_owned()),
+        Found::Number(number) => value = integer(number),
+        Found::Repeated => is_repeated = true,
     });
-    value
+    value.filter(|_| follower.has_ended() && !is_repeated)
 }
 
 /// Returns whether a response body with these header fields is JSON that can be read as it arrives.
