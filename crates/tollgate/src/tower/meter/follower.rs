@@ -269,9 +269,18 @@ impl Follower {
         steps: &[Box<str>],
         found: &mut impl FnMut(Found<'_>),
     ) {
-        if !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')) {
-            self.text.keep(byte);
-            return;
+        match byte {
+            b',' | b'}' | b']' => {}
+            _ if byte.is_ascii_whitespace() => {}
+            b'+' | b'-' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                self.text.keep(byte);
+                return;
+            }
+            // Some services accept a comment here, which can contain brackets.
+            _ => {
+                self.state = State::Invalid;
+                return;
+            }
         }
         let is_number =
             |text: &&str| text.starts_with(|one: char| one == '-' || one.is_ascii_digit());

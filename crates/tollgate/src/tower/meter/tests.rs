@@ -134,6 +134,9 @@ fn a_document_that_is_not_read_to_its_end_has_no_value() {
         r#"{"a":"decoy",a:"real"}"#,
         r#"{"a":"decoy","x":[/*"*/],"a":"real","y":[/*"*/]}"#,
         r#"{"a":"decoy","x":['"'],"a":"real","y":['"']}"#,
+        r#"{"a":"decoy","x":1/*}*/,"a":"real"}"#,
+        "{\"a\":\"decoy\",\"x\":1//}\n,\"a\":\"real\"}",
+        "{\"a\":\"decoy\",\"x\":1//,\"y\":{\n,\"a\":\"real\"}",
         r#"{"a":"decoy""#,
         r#"{"a":"decoy"]"#,
     ] {
