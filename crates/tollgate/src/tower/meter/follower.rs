@@ -42,7 +42,7 @@ enum State {
     Skipped,
     String(Role),
     Literal(Role),
-    /// The document has ended.
+    /// The document has ended. Only white space can follow.
     Ended,
     /// The document is not valid JSON.
     Invalid,
@@ -92,7 +92,7 @@ impl Follower {
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
             match self.state {
-                State::Ended | State::Invalid => return,
+                State::Invalid => return,
                 State::String(Role::Skipped) if !self.text.is_escaped() => {
                     // Most bytes of most responses are in strings outside of the pointer's path,
                     // which are skipped quickly.

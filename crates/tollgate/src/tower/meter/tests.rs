@@ -139,6 +139,8 @@ fn a_document_that_is_not_read_to_its_end_has_no_value() {
         "{\"a\":\"decoy\",\"x\":1//,\"y\":{\n,\"a\":\"real\"}",
         r#"{"a":"decoy""#,
         r#"{"a":"decoy"]"#,
+        r#"{"a":"decoy"} {"a":"real"}"#,
+        r#"{"a":"decoy"}x"#,
     ] {
         assert_eq!(in_document("/a", document), None, "{document}");
     }
