@@ -233,6 +233,11 @@ impl Follower {
         steps: &[Box<str>],
         found: &mut impl FnMut(Found<'_>),
     ) {
+        if self.text.is_in_hex() && !byte.is_ascii_hexdigit() {
+            // Services differ on which of the next bytes belong to the escape.
+            self.state = State::Invalid;
+            return;
+        }
         if !self.text.push(byte) {
             return;
         }
@@ -334,6 +339,11 @@ impl Text {
 
     fn is_escaped(&self) -> bool {
         self.escape != Escape::None
+    }
+
+    /// Returns whether the next byte must be a hexadecimal digit.
+    const fn is_in_hex(&self) -> bool {
+        matches!(self.escape, Escape::Hex { .. })
     }
 
     /// Returns the whole string. Returns `None` if the string is too long or is not UTF-8.

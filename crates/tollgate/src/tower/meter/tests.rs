@@ -141,6 +141,8 @@ fn a_document_that_is_not_read_to_its_end_has_no_value() {
         r#"{"a":"decoy"]"#,
         r#"{"a":"decoy"} {"a":"real"}"#,
         r#"{"a":"decoy"}x"#,
+        // The package `json` of Ruby also accepts `\u` without four hexadecimal digits.
+        r#"{"a":"decoy","x":"\u123\",",":[":"z","a":"real","k":["\""]}"#,
     ] {
         assert_eq!(in_document("/a", document), None, "{document}");
     }
