@@ -15,9 +15,10 @@ const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 /// The name of the parameter that contains the token in `Token token="x"`, a spelling of Rails.
 const TOKEN_PARAMETER: &[u8] = b"token=";
 
-/// Returns a credential in its normal form. `Bearer x`, `token x`, `token="x"` and `x` have the
-/// same normal form. For other schemes, the name of the scheme in lower case is part of the
-/// credential. White space after the name of a scheme becomes one space.
+/// Returns a credential in its normal form. `Bearer x`, `token x` and `x` have the same normal form,
+/// and in [these fields](SCHEME_FIELDS) also `token="x"`. For other schemes in these fields, the
+/// name of the scheme in lower case is part of the credential, and white space after it becomes one
+/// space.
 ///
 /// # Errors
 /// [`Ambiguity::Malformed`] if services differ on where the credential ends.

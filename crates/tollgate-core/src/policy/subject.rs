@@ -34,9 +34,9 @@ pub struct Dimension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectSource {
     /// A credential in a header, such as `authorization` or `x-api-key`, hashed before it is used.
-    /// `Bearer x`, `token x`, `token="x"` and `x` are the same credential, whatever the case of the
-    /// scheme and the white space after it. For other schemes of `authorization`, the scheme in lower case is
-    /// part of the credential.
+    /// `Bearer x`, `token x` and `x` are the same credential, whatever the case of the scheme and the
+    /// white space after it; in `authorization` and `proxy-authorization`, `token="x"` too. For other
+    /// schemes in these two headers, the scheme in lower case is part of the credential.
     Credential {
         /// The header's name in lower case.
         header: Box<str>,

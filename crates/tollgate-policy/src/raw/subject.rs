@@ -10,7 +10,8 @@ keys! {
         /// headers for API keys contain credentials: they are hashed before use.
         header: Text,
         /// The API key or bearer token in this header, such as `authorization` or `x-api-key`,
-        /// hashed before use. `Bearer x`, `token x`, `token="x"` and `x` are the same subject.
+        /// hashed before use. `Bearer x`, `token x` and `x` are the same subject; in `authorization`,
+        /// `token="x"` too.
         credential: Text,
         /// The value of the cookie with this name, hashed before use.
         cookie: Text,
