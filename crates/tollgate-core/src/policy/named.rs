@@ -4,8 +4,8 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::IpAddr;
+use core::{fmt, slice};
 
 use super::address::{network_name, plain};
 use super::credential::credential;
@@ -122,6 +122,20 @@ impl Dimension {
     ) -> Result<Subject, NameError> {
         let given = self.given(&[(&*self.name, value)], case)?;
         Ok(Subject::new([(&*self.name, self.value(given.as_deref()))], key))
+    }
+
+    /// Returns the form in which requests have `value`, such as `acme` for `Acme` in a path whose
+    /// case is ignored. `case` is the policy's setting for paths. For a
+    /// [`FirstOf`](SubjectSource::FirstOf), `value` does not include the name of a dimension, and is
+    /// returned unchanged if requests have it in one of the dimensions.
+    #[must_use]
+    pub fn value_in_requests<'v>(&self, value: &'v str, case: PathCase) -> Cow<'v, str> {
+        let parts = match &self.source {
+            SubjectSource::FirstOf { dimensions } => dimensions.as_slice(),
+            _ => slice::from_ref(self),
+        };
+        let forms = parts.iter().map(|part| part.normal(value, case).unwrap_or(value.into()));
+        forms.reduce(|one, other| if other == value { other } else { one }).unwrap_or(value.into())
     }
 
     fn value<'v>(&self, normal: Option<&'v str>) -> Value<'v> {

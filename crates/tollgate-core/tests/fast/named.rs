@@ -136,6 +136,32 @@ fn a_value_from_a_path_is_named_in_any_case_if_the_case_of_paths_is_ignored() {
     }
 }
 
+/// A regression test: a quota for a value that no request has was accepted.
+#[test]
+fn a_value_without_a_name_has_the_form_of_one_of_the_dimensions() {
+    let dimension = |name: &str, source| Dimension { name: name.into(), source };
+    let path = dimension("path", SubjectSource::PathSegment { number: 1 });
+    let method = dimension("method", SubjectSource::Method);
+    let address = SubjectSource::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
+    let address = dimension("address", address);
+    let both = SubjectSource::FirstOf { dimensions: vec![path.clone(), method.clone()] };
+    let both = dimension("both", both);
+    for (dimension, value, expected) in [
+        (&path, "Acme", "acme"),
+        (&method, "get", "GET"),
+        (&both, "Acme", "acme"),
+        (&both, "acme", "acme"),
+        (&both, "GET", "GET"),
+        (&address, "192.0.2.7", "192.0.2.0/24"),
+        (&address, "192.0.2.0/24", "192.0.2.0/24"),
+    ] {
+        let name = &dimension.name;
+        let form = dimension.value_in_requests(value, PathCase::Ignore);
+        assert_eq!(form, expected, "{value} of {name}");
+    }
+    assert_eq!(path.value_in_requests("Acme", PathCase::Exact), "Acme");
+}
+
 #[test]
 fn who_has_none_is_counted_with_all_who_have_none() {
     let attributes = RequestAttributes {
