@@ -30,8 +30,8 @@ pub enum Ambiguity {
     BodyExpectation,
     /// The listener has no memory left for buffering the body that contains the subject.
     BodyRoom,
-    /// The body has no readable value for the subject. The value is missing, too long, or neither a
-    /// string nor a number, or the body is not JSON.
+    /// The body has no readable value for the subject. The value is missing, repeated, too long, or
+    /// neither a string nor a whole number, or the body is not JSON.
     BodyValue,
 }
 

@@ -25,7 +25,8 @@ pub trait Headers {
         }
     }
 
-    /// Returns the number or string at `pointer` in the JSON body, as text. Returns `None` if the
+    /// Returns the number or string at `pointer` in the JSON body, as text. Different spellings of a
+    /// number must have the same text, because each text is another subject. Returns `None` if the
     /// body has no such value or was not read. The default implementation always returns `None`,
     /// for listeners that do not read bodies.
     fn in_body(&self, _pointer: &JsonPointer) -> Option<String> {

@@ -115,6 +115,8 @@ struct OpenCollection {
     start: Marker,
     anchor: usize,
     children: Vec<Node>,
+    /// The height of the tallest child: the number of lists and mappings around its deepest scalar.
+    child_height: usize,
     kind: CollectionKind,
 }
 
@@ -128,7 +130,8 @@ struct TreeBuilder {
     /// The number of the file that is parsed, for the positions of nodes.
     file: u16,
     open: Vec<OpenCollection>,
-    anchors: HashMap<usize, Node>,
+    /// The targets of aliases, each with its height.
+    anchors: HashMap<usize, (Node, usize)>,
     root: Option<Node>,
     nodes: usize,
 }
@@ -156,7 +159,7 @@ impl TreeBuilder {
                 None
             }
             Event::Scalar(text, style, anchor, None) => {
-                self.add(Node { kind: scalar(&text, style), at, size: 1 }, anchor, report)
+                self.add(Node { kind: scalar(&text, style), at, size: 1 }, 0, anchor, report)
             }
             Event::SequenceStart(_, anchor, None) => {
                 self.open(span.start, anchor, CollectionKind::Sequence, report)
@@ -166,12 +169,17 @@ impl TreeBuilder {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(span.end, report),
             Event::Alias(anchor) => {
-                let Some(node) = self.anchors.get(&anchor) else {
+                let Some((node, height)) = self.anchors.get(&anchor) else {
                     report.plain_error(at, "an alias inside the node that it refers to");
                     return None;
                 };
-                let node = Node { at, ..node.clone() };
-                self.add(node, 0, report)
+                let (node, height) = (Node { at, ..node.clone() }, *height);
+                if self.open.len() + height > MAX_DEPTH {
+                    let message = "levels deep, with this alias expanded";
+                    report.plain_error(at, format_args!("nested more than {MAX_DEPTH} {message}"));
+                    return None;
+                }
+                self.add(node, height, 0, report)
             }
             _ => Some(()),
         }
@@ -189,12 +197,13 @@ impl TreeBuilder {
             report.plain_error(Span::point(self.file, start), message);
             return None;
         }
-        self.open.push(OpenCollection { start, anchor, children: Vec::new(), kind });
+        let (children, child_height) = (Vec::new(), 0);
+        self.open.push(OpenCollection { start, anchor, children, child_height, kind });
         Some(())
     }
 
     fn close(&mut self, end: Marker, report: &mut Report<'_>) -> Option<()> {
-        let OpenCollection { start, anchor, children, kind } = self.open.pop()?;
+        let OpenCollection { start, anchor, children, child_height, kind } = self.open.pop()?;
         let size = 1 + children.iter().map(|child| child.size).sum::<usize>();
         // If a node has several lines, a message about the node marks the first line.
         let at = match children.first() {
@@ -209,13 +218,19 @@ impl TreeBuilder {
         };
         // The children of the node were already counted when they were added.
         self.nodes -= size - 1;
-        self.add(Node { kind, at, size }, anchor, report)
+        self.add(Node { kind, at, size }, child_height + 1, anchor, report)
     }
 
-    /// Adds a complete node to the list or mapping that contains it. If `anchor` is not 0, also
-    /// keeps the node as the target of the aliases with the number `anchor`. Returns `None` after
-    /// reporting that the document has too many nodes.
-    fn add(&mut self, node: Node, anchor: usize, report: &mut Report<'_>) -> Option<()> {
+    /// Adds a complete node with the height `height` to the list or mapping that contains it. If
+    /// `anchor` is not 0, also keeps the node as the target of the aliases with the number
+    /// `anchor`. Returns `None` after reporting that the document has too many nodes.
+    fn add(
+        &mut self,
+        node: Node,
+        height: usize,
+        anchor: usize,
+        report: &mut Report<'_>,
+    ) -> Option<()> {
         self.nodes += node.size;
         if self.nodes > MAX_NODES {
             let message = format_args!("more than {MAX_NODES} values, with each alias expanded");
@@ -223,10 +238,13 @@ impl TreeBuilder {
             return None;
         }
         if anchor != 0 {
-            self.anchors.insert(anchor, node.clone());
+            self.anchors.insert(anchor, (node.clone(), height));
         }
         match self.open.last_mut() {
-            Some(parent) => parent.children.push(node),
+            Some(parent) => {
+                parent.child_height = parent.child_height.max(height);
+                parent.children.push(node);
+            }
             None => self.root = Some(node),
         }
         Some(())

@@ -12,9 +12,13 @@ use crate::attributes::Headers;
 /// section 11).
 const SCHEME_FIELDS: [&str; 2] = ["authorization", "proxy-authorization"];
 
-/// Returns a credential in its normal form. `Bearer x`, `token x` and `x` have the same normal
-/// form. For other schemes, the name of the scheme in lower case is part of the credential. White
-/// space after the name of a scheme becomes one space.
+/// The name of the parameter that contains the token in `Token token="x"`, a spelling of Rails.
+const TOKEN_PARAMETER: &[u8] = b"token=";
+
+/// Returns a credential in its normal form. `Bearer x`, `token x` and `x` have the same normal form,
+/// and in [these fields](SCHEME_FIELDS) also `token="x"`. For other schemes in these fields, the
+/// name of the scheme in lower case is part of the credential, and white space after it becomes one
+/// space.
 ///
 /// # Errors
 /// [`Ambiguity::Malformed`] if services differ on where the credential ends.
@@ -22,8 +26,7 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
     // The usual spelling needs no search for the end of a word. The result is the same for every
     // header.
     if let [b'B', b'e', b'a', b'r', b'e', b'r', b' ', bare @ ..] = value
-        && !bare.is_empty()
-        && is_word(bare)
+        && is_usual_token(bare)
     {
         return Ok(Cow::Borrowed(bare));
     }
@@ -34,25 +37,79 @@ pub(super) fn credential<'a>(header: &str, value: &'a [u8]) -> Result<Cow<'a, [u
         return Ok(Cow::Borrowed(if is_bare && !rest.is_empty() { rest } else { value }));
     }
     if rest.is_empty() || is_bare {
-        let bare = if rest.is_empty() { value } else { rest };
-        return if is_word(bare) { Ok(Cow::Borrowed(bare)) } else { Err(Ambiguity::Malformed) };
+        let bare = token(if rest.is_empty() { value } else { rest });
+        return bare.map(Cow::Borrowed).ok_or(Ambiguity::Malformed);
     }
     let is_sound = match scheme.eq_ignore_ascii_case(b"basic") {
         true => is_base64(rest),
-        false => is_word(rest) || has_parameters(rest),
+        false => is_token(rest) || has_parameters(rest),
     };
-    if is_sound { Ok(Cow::Owned(joined(scheme, rest))) } else { Err(Ambiguity::Malformed) }
+    // A first word such as `x,` is not a scheme, but a credential with parameters.
+    let is_scheme = is_token(scheme) && !scheme.contains(&b'=');
+    if is_sound && is_scheme {
+        Ok(Cow::Owned(joined(scheme, rest)))
+    } else {
+        Err(Ambiguity::Malformed)
+    }
 }
 
-/// Returns whether `text` contains only visible ASCII characters.
-fn is_word(text: &[u8]) -> bool {
-    // A loop without an early exit at the first mismatch compares several bytes at once.
-    let are_graphic =
-        |text: &[u8]| text.iter().fold(true, |all, byte| all & byte.is_ascii_graphic());
-    let (chunks, rest) = text.as_chunks::<16>();
+/// Returns the token in a text that is a token, or the parameter `token` with or without quotes.
+/// Some services accept both spellings of a token. Returns `None` for other texts, such as several
+/// parameters.
+fn token(text: &[u8]) -> Option<&[u8]> {
+    let token = match text.split_at_checked(TOKEN_PARAMETER.len()) {
+        Some((name, value)) if name.eq_ignore_ascii_case(TOKEN_PARAMETER) => {
+            let quoted = value.strip_prefix(b"\"").and_then(|value| value.strip_suffix(b"\""));
+            // Some services read a backslash in quotes as the start of an escape.
+            if quoted.is_some_and(|quoted| quoted.contains(&b'\\')) {
+                return None;
+            }
+            quoted.unwrap_or(value)
+        }
+        _ => text,
+    };
+    is_token(token).then_some(token)
+}
+
+/// Returns whether `text` contains only bytes of [tokens](is_of_token).
+fn is_token(text: &[u8]) -> bool {
+    text.iter().fold(true, |all, byte| all & OF_TOKENS[usize::from(*byte)])
+}
+
+/// Returns true only if `text` is its own [normal form](token). Can also return false for such a
+/// text, for example if it contains `!` or is empty.
+fn is_usual_token(text: &[u8]) -> bool {
+    // Each text with the parameter `token` has this byte.
+    if text.get(TOKEN_PARAMETER.len() - 1) == Some(&b'=') {
+        return false;
+    }
     // The last chunk may contain bytes of the chunk before it.
-    let rest = text.last_chunk::<16>().map_or(rest, |last| last);
-    chunks.iter().fold(true, |all, chunk| all & are_graphic(chunk)) && are_graphic(rest)
+    let Some(last) = text.last_chunk::<16>() else { return !text.is_empty() && is_token(text) };
+    // A loop without an early exit at the first mismatch compares all bytes of a chunk at once.
+    let mut are_usual = [true; 16];
+    for chunk in text.as_chunks::<16>().0.iter().chain([last]) {
+        for (is_usual, byte) in are_usual.iter_mut().zip(chunk) {
+            *is_usual &= matches!(byte, b'#'..=b'~') & (*byte != b',') & (*byte != b';');
+        }
+    }
+    are_usual == [true; 16]
+}
+
+/// For each byte, whether it is [of tokens](is_of_token).
+const OF_TOKENS: [bool; 256] = {
+    let mut of_tokens = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        of_tokens[byte] = is_of_token(byte as u8);
+        byte += 1;
+    }
+    of_tokens
+};
+
+/// Returns whether a token can contain the byte: a visible ASCII character, except for those at
+/// which some services divide the value into parameters. RFC 6750 allows none of these in tokens.
+const fn is_of_token(byte: u8) -> bool {
+    byte.is_ascii_graphic() && !matches!(byte, b'"' | b',' | b';')
 }
 
 /// Divides the text into its first word and the rest. The white space between them is dropped.
@@ -62,12 +119,27 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     (word, rest.trim_ascii_start())
 }
 
-/// Returns whether the text is strict base64. Bytes that lenient decoders skip are rejected,
-/// because with each such byte a client could spell the same credential differently.
+/// Returns whether the text is strict base64. Texts that only lenient decoders accept are rejected,
+/// because a client could spell the same credential in many ways: with other bytes between the
+/// digits, without padding, or with other values of the bits that the last digit leaves unused.
 fn is_base64(text: &[u8]) -> bool {
     let padding = text.iter().rev().take(2).take_while(|byte| **byte == b'=').count();
     let digits = &text[..text.len() - padding];
-    digits.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
+    let are_digits = digits.iter().all(|byte| base64_digit(*byte).is_some());
+    let last = digits.last().and_then(|byte| base64_digit(*byte)).unwrap_or(0);
+    let unused_bits = (1 << (2 * padding)) - 1;
+    are_digits && text.len().is_multiple_of(4) && last & unused_bits == 0
+}
+
+fn base64_digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'A'..=b'Z' => Some(byte - b'A'),
+        b'a'..=b'z' => Some(byte - b'a' + 26),
+        b'0'..=b'9' => Some(byte - b'0' + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    }
 }
 
 /// Returns whether the text consists of parameters such as `username="a b", realm="c"`. A single
@@ -188,11 +260,94 @@ mod tests {
             "Basic YTpi junk",
             "Basic Y!Tpi",
             "Basic YTpi===",
+            "Basic YTp",
+            "Basic ====",
+            "ApiKey k,1",
+            "k, 1",
+            "k=1 2",
             "Bearer a\u{a0}",
             "a\u{85}",
         ] {
             assert_eq!(normal(value), Err(Ambiguity::Malformed), "{value:?}");
         }
+    }
+
+    #[test]
+    fn a_token_with_parameters_behind_it_has_no_further_counters() {
+        // Rails divides all of these at `,`, `;` and tabs, and authenticates them as `abc`.
+        for rest in [
+            "abc,1",
+            "abc,2",
+            "abc;3",
+            "\"abc\"",
+            "\"abc",
+            "abc\"",
+            "token=\"abc\",n=4",
+            "token=\"abc\";n=4",
+            "token=\"abc\", n=4",
+            "token=abc,n=4",
+            "token=\"abc",
+            "token=\"a\\bc\"",
+            "token=\"",
+            "token = \"abc\"",
+        ] {
+            for scheme in ["Bearer ", "bearer ", "Token ", "token\t", ""] {
+                let value = alloc::format!("{scheme}{rest}");
+                assert_eq!(normal(&value), Err(Ambiguity::Malformed), "{value:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_as_a_parameter_has_no_counter_of_its_own() {
+        for rest in ["abc", "token=abc", "token=\"abc\"", "TOKEN=\"abc\""] {
+            for scheme in ["Bearer ", "bearer\t", "Token ", "token  ", ""] {
+                let value = alloc::format!("{scheme}{rest}");
+                assert_eq!(normal(&value).as_deref(), Ok("abc"), "{value:?}");
+            }
+        }
+        // These are tokens that contain the name, or parameters with other names.
+        for token in ["tokens=abc", "token", "token=token=abc", "a-token=abc", "abcde=="] {
+            let expected = token.strip_prefix("token=").unwrap_or(token);
+            assert_eq!(normal(&alloc::format!("Bearer {token}")).as_deref(), Ok(expected));
+        }
+    }
+
+    #[test]
+    fn the_usual_spelling_is_read_as_every_other_one() {
+        for length in [1, 5, 6, 7, 15, 16, 17, 32, 40] {
+            for (at, byte) in (0..length).flat_map(|at| (0..=u8::MAX).map(move |byte| (at, byte))) {
+                let mut token = alloc::vec![b'x'; length];
+                token[at] = byte;
+                for header in ["authorization", "x-api-key"] {
+                    let of = |scheme: &[u8]| {
+                        let value = [scheme, &token].concat();
+                        credential(header, &value).map(Cow::into_owned)
+                    };
+                    assert_eq!(of(b"Bearer "), of(b"Bearer  "), "{at} {byte}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn one_login_has_one_spelling_in_base64() {
+        const DIGITS: &[u8; 64] =
+            b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let spellings = |digits: &str| {
+            let mut sound = Vec::new();
+            for last in DIGITS {
+                for padding in ["", "=", "==", "==="] {
+                    let value = alloc::format!("Basic {digits}{}{padding}", char::from(*last));
+                    sound.extend(normal(&value).ok());
+                }
+            }
+            sound
+        };
+        // A last digit with six used bits has 64 values, one with four has 16, one with two has 4.
+        assert_eq!((spellings("YTp").len(), spellings("YT").len()), (64, 16));
+        assert_eq!(spellings("Y"), ["basic YA==", "basic YQ==", "basic Yg==", "basic Yw=="]);
+        assert!(spellings("").is_empty());
     }
 
     #[test]

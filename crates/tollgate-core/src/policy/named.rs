@@ -4,12 +4,13 @@ use alloc::borrow::Cow;
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::net::IpAddr;
+use core::{fmt, slice};
 
 use super::address::{network_name, plain};
 use super::credential::credential;
 use super::host::host_name;
+use super::path::{PathCase, fold};
 use super::plan::{add, use_first_quota};
 use super::{Dimension, LimitBinding, OnFailure, PlannedCharge, Policy, RuleMode, SubjectSource};
 use crate::cost::Cost;
@@ -90,7 +91,7 @@ impl Policy {
             return Err(NameError::Dimension((*name).into()));
         }
         let values = dimensions()
-            .map(|dimension| dimension.given(named.subject))
+            .map(|dimension| dimension.given(named.subject, self.paths.case))
             .collect::<Result<Vec<_>, _>>()?;
         let pairs = dimensions()
             .zip(&values)
@@ -109,13 +110,32 @@ impl Policy {
 
 impl Dimension {
     /// Returns a subject that consists of this dimension and `value`. The pair is encoded as in the
-    /// subjects of requests with that value.
+    /// subjects of requests with that value. `case` is the policy's setting for paths.
     ///
     /// # Errors
     /// [`NameError`] if no request can have that value.
-    pub fn pair(&self, value: Option<&str>, key: &dyn KeyedHash) -> Result<Subject, NameError> {
-        let given = self.given(&[(&*self.name, value)])?;
+    pub fn pair(
+        &self,
+        value: Option<&str>,
+        case: PathCase,
+        key: &dyn KeyedHash,
+    ) -> Result<Subject, NameError> {
+        let given = self.given(&[(&*self.name, value)], case)?;
         Ok(Subject::new([(&*self.name, self.value(given.as_deref()))], key))
+    }
+
+    /// Returns the form in which requests have `value`, such as `acme` for `Acme` in a path whose
+    /// case is ignored. `case` is the policy's setting for paths. For a
+    /// [`FirstOf`](SubjectSource::FirstOf), `value` does not include the name of a dimension, and is
+    /// returned unchanged if requests have it in one of the dimensions.
+    #[must_use]
+    pub fn value_in_requests<'v>(&self, value: &'v str, case: PathCase) -> Cow<'v, str> {
+        let parts = match &self.source {
+            SubjectSource::FirstOf { dimensions } => dimensions.as_slice(),
+            _ => slice::from_ref(self),
+        };
+        let forms = parts.iter().map(|part| part.normal(value, case).unwrap_or(value.into()));
+        forms.reduce(|one, other| if other == value { other } else { one }).unwrap_or(value.into())
     }
 
     fn value<'v>(&self, normal: Option<&'v str>) -> Value<'v> {
@@ -139,6 +159,7 @@ impl Dimension {
     fn given<'v>(
         &self,
         subject: &[(&str, Option<&'v str>)],
+        case: PathCase,
     ) -> Result<Option<Cow<'v, str>>, NameError> {
         let given = subject.iter().find(|(name, _)| *name == &*self.name).map(|(_, value)| *value);
         if let SubjectSource::Constant { value } = &self.source {
@@ -152,12 +173,24 @@ impl Dimension {
         let Some(given) = given.ok_or_else(|| NameError::Missing(self.name.clone()))? else {
             return Ok(None);
         };
-        let normal = self.normal(given)?;
+        let normal = self.normal(given, case)?;
         if normal.is_empty() { Err(NameError::Empty(self.name.clone())) } else { Ok(Some(normal)) }
     }
 
-    pub(super) fn normal<'v>(&self, given: &'v str) -> Result<Cow<'v, str>, NameError> {
+    /// Returns the value `given` in the normal form that values of requests have. `case` is the
+    /// policy's setting for paths.
+    pub(super) fn normal<'v>(
+        &self,
+        given: &'v str,
+        case: PathCase,
+    ) -> Result<Cow<'v, str>, NameError> {
         Ok(match &self.source {
+            SubjectSource::PathParameter { .. } | SubjectSource::PathSegment { .. }
+                if case == PathCase::Ignore =>
+            {
+                // The folded text of valid UTF-8 is valid UTF-8.
+                String::from_utf8_lossy(&fold(given.as_bytes())).into_owned().into()
+            }
             SubjectSource::Credential { header } => {
                 let malformed = |_| NameError::Credential(self.name.clone());
                 // The text is cut at an ASCII byte, so the rest is valid UTF-8.
@@ -180,7 +213,7 @@ impl Dimension {
                     let names: Vec<&str> = dimensions.iter().map(|one| &*one.name).collect();
                     return Err(NameError::FirstOf(self.name.clone(), names.join(", ").into()));
                 };
-                alloc::format!("{}:{}", one.name, one.normal(rest)?).into()
+                alloc::format!("{}:{}", one.name, one.normal(rest, case)?).into()
             }
             SubjectSource::Cookie { .. }
             | SubjectSource::PathParameter { .. }

@@ -9,10 +9,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
+use normal::decode;
 pub use normal::{AmbiguousPaths, NormalPath, PathCase, PathOptions, PathParameters};
-use normal::{decode, fold};
 
-pub(super) use normal::decode as percent_decoded;
+pub(super) use normal::{decode as percent_decoded, fold};
 
 /// A pattern such as `/users/{id}/posts` or `/search/**`.
 ///

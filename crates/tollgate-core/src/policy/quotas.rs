@@ -200,7 +200,7 @@ impl Policy {
         let Dimension { name, source } = &self.dimensions[dimension];
         let given = subject.iter().find(|(given, _)| *given == &**name);
         let Some(given) = given.and_then(|(_, value)| *value) else { return Ok(None) };
-        let normal = self.dimensions[dimension].normal(given)?;
+        let normal = self.dimensions[dimension].normal(given, self.paths.case)?;
         Ok(Some(match source {
             SubjectSource::FirstOf { .. } => {
                 let value = normal.split_once(':').map_or("", |(_, value)| value);

@@ -34,9 +34,9 @@ pub struct Dimension {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SubjectSource {
     /// A credential in a header, such as `authorization` or `x-api-key`, hashed before it is used.
-    /// `Bearer x`, `token x` and `x` are the same credential, whatever the case of the scheme and
-    /// the white space after it. For other schemes of `authorization`, the scheme in lower case is
-    /// part of the credential.
+    /// `Bearer x`, `token x` and `x` are the same credential, whatever the case of the scheme and the
+    /// white space after it; in `authorization` and `proxy-authorization`, `token="x"` too. For other
+    /// schemes in these two headers, the scheme in lower case is part of the credential.
     Credential {
         /// The header's name in lower case.
         header: Box<str>,
@@ -320,7 +320,8 @@ impl SubjectSource {
 }
 
 /// Returns the value of an attribute of the request, or `None` if the request lacks the attribute.
-/// Also returns `None` for a dimension, which is not an attribute of the request itself.
+/// A parameter or a cookie with an empty value has the empty value. Also returns `None` for a
+/// dimension, which is not an attribute of the request itself.
 pub(super) fn attribute_of<'a>(
     attribute: &'a Attribute,
     forwarding: &Forwarding,
@@ -334,8 +335,8 @@ pub(super) fn attribute_of<'a>(
         Attribute::Host => Some(owned(host_name(attributes.host?))),
         Attribute::Address => Some(owned(forwarding.client(attributes)?.to_string())),
         Attribute::Header(name) => field(attributes.headers, name, matched),
-        Attribute::Parameter(name) => present(query::value(attributes.query?, name), matched),
-        Attribute::Cookie(name) => present(credential::cookie(attributes.headers, name), matched),
+        Attribute::Parameter(name) => known(query::value(attributes.query?, name), matched),
+        Attribute::Cookie(name) => known(credential::cookie(attributes.headers, name), matched),
         Attribute::Dimension(_) => None,
     }
 }
@@ -376,11 +377,13 @@ fn present<'a>(
     value: Result<Option<Cow<'a, [u8]>>, Ambiguity>,
     matched: &Matched<'_>,
 ) -> Option<Cow<'a, [u8]>> {
-    let value = value.unwrap_or_else(|ambiguity| {
-        matched.note(ambiguity);
-        None
-    });
-    value.filter(|value| !value.is_empty())
+    known(value, matched).filter(|value| !value.is_empty())
+}
+
+/// Returns the value in `value`, which can be empty, or `None` if it is missing. If it is
+/// ambiguous, the function records the ambiguity and returns `None`.
+fn known<T>(value: Result<Option<T>, Ambiguity>, matched: &Matched<'_>) -> Option<T> {
+    value.inspect_err(|ambiguity| matched.note(*ambiguity)).ok().flatten()
 }
 
 /// Returns the method in upper case, because some services treat `post` like `POST`.

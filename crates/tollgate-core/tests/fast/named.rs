@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tollgate_core::algo::{Anchor, FixedWindow};
 use tollgate_core::policy::{
-    Dimension, LimitBinding, LimitRef, MatchMode, NameError, Named, OnFailure, Policy,
-    RequestMatch, Rule, SubjectSource,
+    Dimension, LimitBinding, LimitRef, MatchMode, NameError, Named, OnFailure, PathCase,
+    PathOptions, PathPattern, Policy, RequestMatch, Rule, SubjectSource,
 };
 use tollgate_core::{
     Algorithm, Cost, Headers, KeyedHash, Limit, Millis, RequestAttributes, Subject, Value,
@@ -94,6 +94,74 @@ fn a_name_and_a_request_meet_in_one_counter() {
     assert_eq!(by_name.planned, by_request);
 }
 
+/// A regression test: values from paths were not compared without case if they were given by name.
+#[test]
+fn a_value_from_a_path_is_named_in_any_case_if_the_case_of_paths_is_ignored() {
+    let sources = [
+        ("first", SubjectSource::PathSegment { number: 1 }),
+        ("id", SubjectSource::PathParameter { parameter: "id".into() }),
+    ];
+    let dimension = |(name, source): (&str, _)| Dimension { name: name.into(), source };
+    let [first, id] = sources.map(dimension);
+    let source = SubjectSource::FirstOf { dimensions: vec![id.clone()] };
+    let chain = dimension(("chain", source));
+    let window = FixedWindow::new(10, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    let limit = Arc::new(Limit::new("each", Algorithm::FixedWindow(window)).unwrap());
+    let limits = vec![LimitBinding { limit, per: vec![0, 1, 2] }];
+    let pattern = PathPattern::parse("/*/{id}").unwrap();
+    let matches = RequestMatch { paths: vec![pattern], ..RequestMatch::default() };
+    let rule = Rule::new("rule", matches, vec![LimitRef { limit: 0, cost: Cost::ONE }]);
+    let exact =
+        Policy::new(vec![first, id, chain], limits, vec![rule], MatchMode::FirstMatch).unwrap();
+    let ignore = PathOptions { case: PathCase::Ignore, ..PathOptions::default() };
+    let attributes = RequestAttributes {
+        method: "GET",
+        path: "/Shops/%C3%84cme",
+        query: None,
+        host: None,
+        peer: None,
+        headers: &(),
+    };
+    let subject =
+        [("first", Some("Shops")), ("id", Some("\u{c4}cme")), ("chain", Some("id:\u{c4}cme"))];
+    for policy in [exact.clone(), exact.with_paths(ignore)] {
+        let by_request = policy.plan(&attributes, &Sum).enforced;
+        let by_name = policy.plan_named([named("each", &subject)], &Sum).unwrap();
+        assert_eq!(by_name.planned, by_request);
+        let case = policy.paths().case;
+        let pairs = policy.dimensions().iter().zip(&subject);
+        let pairs = pairs.map(|(one, (_, value))| one.pair(*value, case, &Sum).unwrap());
+        let encoding: Vec<u8> = pairs.flat_map(|pair| pair.as_bytes().to_vec()).collect();
+        assert_eq!(Subject::from_bytes(&encoding), Some(by_request[0].subject.clone()));
+    }
+}
+
+/// A regression test: a quota for a value that no request has was accepted.
+#[test]
+fn a_value_without_a_name_has_the_form_of_one_of_the_dimensions() {
+    let dimension = |name: &str, source| Dimension { name: name.into(), source };
+    let path = dimension("path", SubjectSource::PathSegment { number: 1 });
+    let method = dimension("method", SubjectSource::Method);
+    let address = SubjectSource::ClientAddress { ipv4_prefix: 24, ipv6_prefix: 64 };
+    let address = dimension("address", address);
+    let both = SubjectSource::FirstOf { dimensions: vec![path.clone(), method.clone()] };
+    let both = dimension("both", both);
+    for (dimension, value, expected) in [
+        (&path, "Acme", "acme"),
+        (&method, "get", "GET"),
+        (&both, "Acme", "acme"),
+        (&both, "acme", "acme"),
+        (&both, "GET", "GET"),
+        (&address, "192.0.2.7", "192.0.2.0/24"),
+        (&address, "192.0.2.0/24", "192.0.2.0/24"),
+    ] {
+        let name = &dimension.name;
+        let form = dimension.value_in_requests(value, PathCase::Ignore);
+        assert_eq!(form, expected, "{value} of {name}");
+    }
+    assert_eq!(path.value_in_requests("Acme", PathCase::Exact), "Acme");
+}
+
 #[test]
 fn who_has_none_is_counted_with_all_who_have_none() {
     let attributes = RequestAttributes {
@@ -177,7 +245,7 @@ fn the_first_of_several_dimensions_is_named_with_its_value() {
     ];
     let source = SubjectSource::FirstOf { dimensions };
     let chain = Dimension { name: "client".into(), source };
-    let pair = |value| chain.pair(value, &Sum);
+    let pair = |value| chain.pair(value, PathCase::Exact, &Sum);
     let text = |value| pair(Some(value)).unwrap().to_string();
     assert_eq!(text("method:get"), "client=method:GET");
     let hash = Sum.hash(b"key:abc");

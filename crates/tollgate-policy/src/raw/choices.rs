@@ -164,7 +164,7 @@ choices! {
     struct UnreadName(UnreadBodies) as "a setting for unread bodies" {
         /// The request is treated like a request without the subject.
         "pass" => UnreadBodies::Pass,
-        /// The request is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the body, and 400 if the body has neither a text nor a number at that pointer.
+        /// The request is refused by `tollgate proxy`: with 415 if its `Content-Type` is not JSON or its body is compressed, 413 if the body is longer than 256 KiB, 408 if the body takes longer than 5 s, 417 with `Expect: 100-continue`, 503 if there is no room to read the body, and 400 if the body has neither a text nor a whole number at that pointer, or more than one value.
         "refuse" => UnreadBodies::Refuse,
     }
 }

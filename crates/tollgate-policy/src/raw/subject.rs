@@ -10,7 +10,8 @@ keys! {
         /// headers for API keys contain credentials: they are hashed before use.
         header: Text,
         /// The API key or bearer token in this header, such as `authorization` or `x-api-key`,
-        /// hashed before use. `Bearer x`, `token x` and `x` are the same subject.
+        /// hashed before use. `Bearer x`, `token x` and `x` are the same subject; in `authorization`,
+        /// `token="x"` too.
         credential: Text,
         /// The value of the cookie with this name, hashed before use.
         cookie: Text,
@@ -30,7 +31,7 @@ keys! {
         path_parameter: Text,
         /// The segment with this number in the path, from 1 to 32: 2 is `acme` in `/tenants/acme/users`.
         path_segment: Integer,
-        /// The text or number at this JSON pointer in the request body, such as `/model`. For this,
+        /// The text or whole number at this JSON pointer in the request body, such as `/model`. For this,
         /// `tollgate proxy` reads JSON bodies of up to 256 KiB. At all other listeners no request
         /// has this subject.
         json: Text,

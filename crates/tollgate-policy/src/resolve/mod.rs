@@ -64,6 +64,7 @@ pub(crate) fn resolve(
         table: &mut subjects,
         dimensions: dimensions.as_slice(),
         tenant_plan: tenants::plan(file),
+        path_case: paths::case(file),
     };
     let tenants = tenants::tenants(file, &mut of_subjects, report);
     let counted = limits::limits(&limits, &mut of_subjects, report);

@@ -1,6 +1,6 @@
 //! Converts the key `paths` to the options for comparing paths.
 
-use tollgate_core::policy::{AmbiguousPaths, PathOptions, PathParameters};
+use tollgate_core::policy::{AmbiguousPaths, PathCase, PathOptions, PathParameters};
 
 use super::rules::ResolvedRule;
 use crate::decode::{Field, quoted};
@@ -19,6 +19,12 @@ pub(super) fn paths(
     options
 }
 
+/// Returns whether paths are case-sensitive.
+pub(super) fn case(file: &PolicyFile) -> PathCase {
+    let case = file.paths.value().and_then(|paths| paths.case.value());
+    case.map(|case| case.0).unwrap_or_default()
+}
+
 fn options(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOptions> {
     let raw = match &file.paths {
         Field::Absent => return Some(PathOptions::default()),
@@ -26,7 +32,7 @@ fn options(file: &PolicyFile, report: &mut Report<'_>) -> Option<PathOptions> {
         Field::Value(given) => &given.value,
     };
     let options = PathOptions {
-        case: raw.case.value().map(|case| case.0).unwrap_or_default(),
+        case: case(file),
         parameters: raw.parameters.value().map(|kept| kept.0).unwrap_or_default(),
         ambiguous: raw.ambiguous.value().map(|ambiguous| ambiguous.0).unwrap_or_default(),
     };

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tollgate_core::policy::quotas::MAX_QUOTA_VALUES;
-use tollgate_core::policy::{Dimension, QuotasByValue, SubjectSource};
+use tollgate_core::policy::{Dimension, PathCase, QuotasByValue, SubjectSource};
 use tollgate_core::{Limit, LimitError};
 
 use super::algorithm::ZERO_QUOTA;
@@ -19,6 +19,8 @@ pub(super) struct Subjects<'m, 'f> {
     /// The word by which the key `by` refers to the plan of the tenant. `None` means that the file
     /// has no tenants.
     pub(super) tenant_plan: Option<&'f str>,
+    /// Whether paths are case-sensitive.
+    pub(super) path_case: PathCase,
 }
 
 /// Returns the quotas by value of `limit`, the limit with the index `index`. Returns `Some(None)`
@@ -60,6 +62,9 @@ pub(super) fn quotas(
         report.error(first.values.given()?.at, message, hint);
         return None;
     }
+    if let Some(dimension) = dimension.filter(|_| !is_by_tenant) {
+        check_values(&names, dimension, subjects, report);
+    }
     let mut limits = Vec::with_capacity(names.len());
     for name in names {
         limits.extend(of_value(limit, name, raw, report).map(Arc::new));
@@ -82,6 +87,26 @@ fn names(amounts: [Option<&ByValue>; 2]) -> Vec<&Spanned<String>> {
         }
     }
     names
+}
+
+/// Reports each of the values `names` that no request has, such as `Acme` in a path whose case is
+/// ignored. `dimension` is the index of the subject.
+fn check_values(
+    names: &[&Spanned<String>],
+    dimension: usize,
+    subjects: &Subjects<'_, '_>,
+    report: &mut Report<'_>,
+) {
+    let Some(Some(dimension)) = subjects.dimensions.get(dimension) else { return };
+    for name in names {
+        let value = dimension.value_in_requests(&name.value, subjects.path_case);
+        if value != name.value {
+            let subject = quoted(&dimension.name);
+            let message =
+                format_args!("no request has the value {} of {subject}", quoted(&name.value));
+            report.error(name.at, message, format_args!("requests have {}", quoted(&value)));
+        }
+    }
 }
 
 /// Returns `limit` with the quota and the burst that the file sets for the value `name`. Returns

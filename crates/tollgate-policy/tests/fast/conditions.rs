@@ -282,7 +282,9 @@ fn subjects_of_chains_are_named_as_requests_count_them() {
         plan.enforced[1].subject.clone()
     };
     let client = policy.dimensions().iter().find(|one| &*one.name == "client").unwrap();
-    let named = |value: &str| client.pair(Some(value), &Sum).map_err(|error| error.to_string());
+    let named = |value: &str| {
+        client.pair(Some(value), policy.paths().case, &Sum).map_err(|error| error.to_string())
+    };
     assert_eq!(named("key:s3cret").unwrap(), counted("/t/acme?api_key=s3cret"));
     assert_eq!(named("user:ann").unwrap(), counted("/t/acme?user=ann"));
     assert_eq!(named("address:192.0.2.1").unwrap(), counted("/t/acme"));

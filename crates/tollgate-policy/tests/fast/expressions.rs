@@ -176,6 +176,24 @@ fn an_attribute_that_the_request_lacks_is_an_empty_text() {
     }
 }
 
+/// A regression test: `has()` did not find parameters and cookies with an empty value.
+#[test]
+fn an_empty_parameter_or_cookie_is_present() {
+    for query in ["debug", "debug=", "a=1&d%65bug&b"] {
+        let request = Request { query: Some(query), ..BARE };
+        for when in ["has(request.params.debug)", "'debug' in request.params"] {
+            assert!(is_met(when, request), "{when} {query}");
+        }
+        assert!(is_met("request.params.debug == ''", request), "{query}");
+        assert!(!is_met("has(request.params.other)", request), "{query}");
+    }
+    for cookie in [&b"debug="[..], b"a=1; debug=\"\""] {
+        let fields: &[(&str, &[u8])] = &[("cookie", cookie)];
+        let request = Request { fields, ..BARE };
+        assert!(is_met("has(request.cookies.debug) && request.cookies.debug == ''", request));
+    }
+}
+
 #[test]
 fn spellings_of_one_request_meet_the_same_conditions() {
     let path = Request { path: "//v1/./%73earch/", ..POST };

@@ -136,6 +136,31 @@ fn values_as_many_as_may_be_are_read_in_bounded_time() {
     assert!(mistakes.to_string().contains("more than 50000 values"), "{mistakes}");
 }
 
+/// A regression test: aliases were nested without a limit, and a chain of them overflowed the stack.
+#[test]
+fn an_alias_counts_with_all_levels_of_its_node() {
+    let nested =
+        |inner: &str, levels| format!("{}{inner}{}", "[".repeat(levels), "]".repeat(levels));
+    let first_finding = |text: &str| {
+        let mistakes = parse("deep.yaml", text).unwrap_err();
+        check_places(text, &mistakes);
+        let finding = &mistakes.findings()[0];
+        (finding.message().to_owned(), finding.line(), finding.column())
+    };
+    // The mapping is one level.
+    let of = |levels| format!("a: &a {}\nb: {}\n", nested("1", 20), nested("*a", levels));
+    assert!(first_finding(&of(11)).0.contains("unknown key"), "{:?}", first_finding(&of(11)));
+    let message = "nested more than 32 levels deep, with this alias expanded".to_owned();
+    assert_eq!(first_finding(&of(12)), (message.clone(), 2, 16));
+
+    let mut chain = format!("a0: &a0 {}\n", nested("1", 30));
+    for link in 1..50 {
+        let alias = nested(&format!("*a{}", link - 1), 30);
+        writeln!(chain, "a{link}: &a{link} {alias}").unwrap();
+    }
+    assert_eq!(first_finding(&chain), (message, 2, 39));
+}
+
 #[test]
 fn files_that_cannot_be_read_say_why() {
     let folder = tempfile::tempdir().unwrap();

@@ -170,7 +170,9 @@ impl NameResolver<'_> {
         let address = matches!(dimension.source, SubjectSource::ClientAddress { .. });
         let shown = value.and_then(|text| text.split_once('/')).filter(|_| address);
         let value = shown.map_or(value, |(address, _)| Some(address));
-        let pair = dimension.pair(value, self.key).map_err(|error| self.name_error(&error))?;
+        let pair = dimension
+            .pair(value, self.policy.paths().case, self.key)
+            .map_err(|error| self.name_error(&error))?;
         Ok(pair.veiled(self.key))
     }
 

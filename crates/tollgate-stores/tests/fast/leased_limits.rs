@@ -118,7 +118,7 @@ pub(crate) async fn override_core(
     quota: u64,
 ) {
     let policy = limiter.policy();
-    let user = policy.dimensions()[0].pair(Some(user), limiter.key()).unwrap();
+    let user = policy.dimensions()[0].pair(Some(user), policy.paths().case, limiter.key()).unwrap();
     let target = OverrideScope {
         limit: Some("core".into()),
         target: OverrideTarget::subject(&user.veiled(limiter.key())),

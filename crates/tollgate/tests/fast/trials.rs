@@ -7,7 +7,7 @@ use tollgate::limiter::Decision;
 use tollgate::limiter::{ChargeRole, PlanPosition};
 use tollgate::model::algo::{Anchor, Concurrency, FixedWindow};
 use tollgate::model::policy::{
-    Dimension, LimitBinding, LimitRef, MatchMode, RequestMatch, Rule, SubjectSource,
+    Dimension, LimitBinding, LimitRef, MatchMode, PathCase, RequestMatch, Rule, SubjectSource,
 };
 use tollgate::model::{
     Algorithm, Cost, Limit, Millis, Percent, Policy, RequestAttributes, Timestamp,
@@ -82,7 +82,8 @@ impl Site {
     /// Overrides `limit` for `user`.
     async fn override_limit(&self, limit: &str, user: &str, effect: Effect) {
         let key = self.limiter.key();
-        let user = policy(Vec::new()).dimensions()[0].pair(Some(user), key).unwrap();
+        let user =
+            policy(Vec::new()).dimensions()[0].pair(Some(user), PathCase::Exact, key).unwrap();
         let target = OverrideTarget::subject(&user.veiled(key));
         let target = OverrideScope { limit: Some(limit.into()), target };
         let expires_at = START.after(WINDOW);

@@ -259,7 +259,7 @@ fn before_parameters(segment: &[u8]) -> &[u8] {
 
 /// Returns `segment` in a form that does not depend on the case of its letters. Two segments that
 /// differ only in case have the same form.
-pub(super) fn fold(segment: &[u8]) -> Vec<u8> {
+pub(in crate::policy) fn fold(segment: &[u8]) -> Vec<u8> {
     match str::from_utf8(segment) {
         // The text is converted to upper case first, because some letters have several lower-case
         // forms.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use tollgate::model::policy::{Dimension, PathCase};
 use tollgate::model::{Limit, Policy};
 use tollgate::tenants::Tenant;
 use tollgate_policy::suggest;
@@ -11,6 +12,8 @@ use tollgate_policy::suggest;
 pub(super) struct RowRules {
     limits: HashMap<Box<str>, Arc<Limit>>,
     plans: BTreeSet<Box<str>>,
+    /// The dimension that contains the name of the tenant, and the policy's setting for paths.
+    by: Option<(Dimension, PathCase)>,
 }
 
 impl RowRules {
@@ -21,16 +24,23 @@ impl RowRules {
         Self {
             limits: limits().map(|limit| (limit.name().into(), Arc::clone(limit))).collect(),
             plans: values.filter_map(|limit| limit.quota_value().map(Into::into)).collect(),
+            by: policy.tenant_dimension().map(|one| (one.clone(), policy.paths().case)),
         }
     }
 
-    /// Checks that the policy has the plan and the limits of `tenant`, and that the limits can
-    /// count the quotas.
+    /// Checks that requests can have the name of `tenant`, that the policy has its plan and limits,
+    /// and that the limits can count the quotas.
     ///
     /// # Errors
     /// The mistake, and how to correct it.
     pub(super) fn check(&self, tenant: &Tenant) -> Result<(), String> {
         tenant.check().map_err(|error| error.to_string())?;
+        if let Some((dimension, case)) = &self.by {
+            let name = dimension.value_in_requests(&tenant.name, *case);
+            if *name != *tenant.name {
+                return Err(format!("no request has the tenant {:?}: use {name:?}", tenant.name));
+            }
+        }
         if let Some(plan) = &tenant.plan
             && !self.plans.contains(plan)
         {

@@ -86,6 +86,23 @@ async fn a_wrong_row_is_refused_with_what_would_be_right() {
     assert_eq!(world.get("/v1/tenants").await.ok()["count"], 0);
 }
 
+/// A regression test: with `paths: { case: ignore }`, a row with upper-case letters had no effect.
+#[tokio::test]
+async fn a_row_for_a_name_that_no_request_has_is_refused() {
+    let by_path = POLICY.replace("header: x-org", "path_segment: 1");
+    let text = format!("paths: {{ case: ignore }}\n{by_path}");
+    let world = World::with_tenants(tollgate_policy::parse("test.yaml", &text).unwrap().policy);
+    let answer = world.put("/v1/tenants/Acme", "{\"plan\":\"pro\"}").await;
+    assert_eq!(answer.problem(422), "invalid-tenant");
+    let text = String::from_utf8_lossy(&answer.bytes);
+    assert!(text.contains("no request has the tenant \\\"Acme\\\": use \\\"acme\\\""), "{text}");
+    assert_eq!(
+        world.put("/v1/tenants/acme", "{\"plan\":\"pro\"}").await.ok()["before"],
+        Value::Null
+    );
+    assert_eq!(charge(&world, "calls", "ACME").await, (20, 1));
+}
+
 #[tokio::test]
 async fn rows_are_imported_together_or_not_at_all_and_listed_by_pages() {
     let world = world();

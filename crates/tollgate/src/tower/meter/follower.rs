@@ -4,6 +4,8 @@
 //! as `struson` block on a reader, while a response passes in pieces. A follower stores one value
 //! of at most `MAX_TEXT` bytes, however long the response is.
 
+use std::mem;
+
 use tollgate_core::json_pointer::MAX_POINTER_BYTES;
 
 /// The longest name or value that a follower stores, in bytes. No pointer contains a longer name.
@@ -40,8 +42,10 @@ enum State {
     Skipped,
     String(Role),
     Literal(Role),
-    /// The document has ended, or is not valid JSON.
+    /// The document has ended. Only white space can follow.
     Ended,
+    /// The document is not valid JSON.
+    Invalid,
 }
 
 /// The role of a string or literal in the document.
@@ -54,19 +58,41 @@ enum Role {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Container {
-    Object,
-    Array { index: u64 },
+    Object {
+        /// Whether the object had a member on the pointer's path, or one whose name differs only
+        /// in case.
+        had_step: bool,
+    },
+    Array {
+        index: u64,
+    },
+}
+
+/// What a follower finds at its pointer, or on the way to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found<'t> {
+    Text(&'t str),
+    /// A number, as it is written in the document.
+    Number(&'t str),
+    /// An object on the pointer's path has a second member for the pointer. Services use the first
+    /// one, the last one or parts of both, and some of them ignore the case of names.
+    Repeated,
 }
 
 impl Follower {
     /// Parses `bytes`, the next bytes of the document. Calls `found` with each number or string at
-    /// the pointer that consists of `steps`.
-    pub(super) fn push(&mut self, steps: &[Box<str>], bytes: &[u8], found: &mut impl FnMut(&str)) {
+    /// the pointer that consists of `steps`, and with each repeated member on the way to it.
+    pub(super) fn push(
+        &mut self,
+        steps: &[Box<str>],
+        bytes: &[u8],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
         let mut rest = bytes;
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
             match self.state {
-                State::Ended => return,
+                State::Invalid => return,
                 State::String(Role::Skipped) if !self.text.is_escaped() => {
                     // Most bytes of most responses are in strings outside of the pointer's path,
                     // which are skipped quickly.
@@ -82,6 +108,11 @@ impl Follower {
                 _ => self.between(byte, steps),
             }
         }
+    }
+
+    /// Returns whether the follower has read a whole document.
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == State::Ended
     }
 
     /// Resets the state, so the parser can read another document.
@@ -110,13 +141,16 @@ impl Follower {
                 self.skipped -= 1;
                 self.behind_value()
             }
+            // Some services accept more than JSON, such as NaN, but also comments and other quotes.
+            // These can contain brackets, so the end of the container is unknown.
+            (State::Skipped, b'/' | b'\'' | b'#') => State::Invalid,
             (State::Skipped, _) => State::Skipped,
             (State::Name, b'"') => self.begin(State::String(Role::Name)),
             (State::Colon, b':') => State::Value,
             (State::After, b',') => self.next_member(steps),
             (State::After | State::Name | State::Value, b'}' | b']') => self.close(byte),
             (State::Value, _) => self.value(byte, steps),
-            _ => State::Ended,
+            _ => State::Invalid,
         };
     }
 
@@ -130,21 +164,21 @@ impl Follower {
                 self.skipped = 1;
                 State::Skipped
             }
-            b'{' => self.open(Container::Object, steps),
+            b'{' => self.open(Container::Object { had_step: false }, steps),
             b'[' => self.open(Container::Array { index: 0 }, steps),
             b'-' | b'0'..=b'9' | b't' | b'f' | b'n' => {
                 self.text.clear();
                 self.text.keep(byte);
                 State::Literal(role)
             }
-            _ => State::Ended,
+            _ => State::Invalid,
         }
     }
 
     fn open(&mut self, container: Container, steps: &[Box<str>]) -> State {
         self.path.push(container);
         match container {
-            Container::Object => State::Name,
+            Container::Object { .. } => State::Name,
             Container::Array { index } => {
                 self.is_on_path = is_index(self.step(steps), index);
                 State::Value
@@ -154,23 +188,23 @@ impl Follower {
 
     fn close(&mut self, byte: u8) -> State {
         match self.path.pop() {
-            Some(Container::Object) if byte == b'}' && self.state != State::Value => {}
+            Some(Container::Object { .. }) if byte == b'}' && self.state != State::Value => {}
             Some(Container::Array { .. }) if byte == b']' && self.state != State::Name => {}
-            _ => return State::Ended,
+            _ => return State::Invalid,
         }
         self.behind_value()
     }
 
     fn next_member(&mut self, steps: &[Box<str>]) -> State {
         match self.path.last_mut() {
-            Some(Container::Object) => State::Name,
+            Some(Container::Object { .. }) => State::Name,
             Some(Container::Array { index }) => {
                 *index += 1;
                 let index = *index;
                 self.is_on_path = is_index(self.step(steps), index);
                 State::Value
             }
-            None => State::Ended,
+            None => State::Invalid,
         }
     }
 
@@ -192,35 +226,82 @@ impl Follower {
         }
     }
 
-    fn string(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
+    fn string(
+        &mut self,
+        role: Role,
+        byte: u8,
+        steps: &[Box<str>],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
+        if self.text.is_in_hex() && !byte.is_ascii_hexdigit() {
+            // Services differ on which of the next bytes belong to the escape.
+            self.state = State::Invalid;
+            return;
+        }
         if !self.text.push(byte) {
             return;
         }
         self.state = match role {
             Role::Name => {
-                self.is_on_path = self.text.whole() == Some(self.step(steps));
+                if self.name(steps) {
+                    found(Found::Repeated);
+                }
                 State::Colon
             }
             Role::Wanted | Role::Skipped => self.behind_value(),
         };
         if let (Role::Wanted, Some(text)) = (role, self.text.whole()) {
-            found(text);
+            found(Found::Text(text));
         }
     }
 
-    fn literal(&mut self, role: Role, byte: u8, steps: &[Box<str>], found: &mut impl FnMut(&str)) {
-        if !(byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')) {
-            self.text.keep(byte);
-            return;
+    /// Compares the name of a member with the pointer. Returns whether the object already had such
+    /// a member.
+    fn name(&mut self, steps: &[Box<str>]) -> bool {
+        let (name, step) = (self.text.whole(), self.step(steps));
+        self.is_on_path = name == Some(step);
+        let is_similar = name.is_some_and(|name| is_equal_without_case(name, step));
+        match self.path.last_mut() {
+            Some(Container::Object { had_step }) if is_similar => mem::replace(had_step, true),
+            _ => false,
+        }
+    }
+
+    fn literal(
+        &mut self,
+        role: Role,
+        byte: u8,
+        steps: &[Box<str>],
+        found: &mut impl FnMut(Found<'_>),
+    ) {
+        match byte {
+            b',' | b'}' | b']' => {}
+            _ if byte.is_ascii_whitespace() => {}
+            b'+' | b'-' | b'.' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                self.text.keep(byte);
+                return;
+            }
+            // Some services accept a comment here, which can contain brackets.
+            _ => {
+                self.state = State::Invalid;
+                return;
+            }
         }
         let is_number =
             |text: &&str| text.starts_with(|one: char| one == '-' || one.is_ascii_digit());
         if let (Role::Wanted, Some(number)) = (role, self.text.whole().filter(is_number)) {
-            found(number);
+            found(Found::Number(number));
         }
         self.state = self.behind_value();
         self.between(byte, steps);
     }
+}
+
+/// Returns whether two names differ at most in case. The names are converted to upper case first,
+/// because some letters have several lower-case forms.
+fn is_equal_without_case(one: &str, other: &str) -> bool {
+    let fold = |letter: char| letter.to_uppercase().flat_map(char::to_lowercase);
+    one.chars().flat_map(fold).eq(other.chars().flat_map(fold))
 }
 
 /// Returns whether a step of a pointer is the index `index` of an array element.
@@ -258,6 +339,11 @@ impl Text {
 
     fn is_escaped(&self) -> bool {
         self.escape != Escape::None
+    }
+
+    /// Returns whether the next byte must be a hexadecimal digit.
+    const fn is_in_hex(&self) -> bool {
+        matches!(self.escape, Escape::Hex { .. })
     }
 
     /// Returns the whole string. Returns `None` if the string is too long or is not UTF-8.

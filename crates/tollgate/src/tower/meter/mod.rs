@@ -3,6 +3,7 @@
 
 mod events;
 mod follower;
+mod integer;
 mod watch;
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use tollgate_core::policy::{JsonPointer, Meter};
 use tollgate_core::{Cost, Millis};
 
-use super::follower::Follower;
+use super::follower::{Follower, Found};
 use super::watch::{Watch, value_at};
 
 fn pointer(text: &str) -> JsonPointer {
@@ -23,7 +23,10 @@ fn found<'d>(at: &str, pieces: impl IntoIterator<Item = &'d [u8]>) -> Vec<String
     let mut follower = Follower::default();
     let mut found = Vec::new();
     for piece in pieces {
-        follower.push(pointer.steps(), piece, &mut |text| found.push(text.to_owned()));
+        follower.push(pointer.steps(), piece, &mut |one| match one {
+            Found::Text(text) | Found::Number(text) => found.push(text.to_owned()),
+            Found::Repeated => {}
+        });
     }
     found
 }
@@ -85,6 +88,78 @@ fn hostile_documents_are_skipped_without_being_kept() {
     assert!(at("/t", &long).is_empty());
     let digits = format!("{{\"b\":{}}}", "9".repeat(1_000_000));
     assert!(at("/b", &digits).is_empty());
+}
+
+fn in_document(at: &str, document: &str) -> Option<String> {
+    value_at(document.as_bytes(), &pointer(at))
+}
+
+/// A regression test: an unreadable last member left the value of an earlier one in force.
+#[test]
+fn a_value_of_a_repeated_member_is_not_read() {
+    for document in [
+        r#"{"a":{"b":"decoy"},"a":{"b":"real"}}"#,
+        r#"{"a":{"b":"decoy","b":"real"}}"#,
+        r#"{"a":{"b":"decoy","b":null}}"#,
+        r#"{"a":{"b":"decoy","b":["real"]}}"#,
+        r#"{"a":{"b":null,"b":"real"}}"#,
+        r#"{"a":{"b":"decoy"},"a":{}}"#,
+        r#"{"a":{"b":"decoy"},"a":null}"#,
+        r#"{"a":{"b":"decoy","\u0062":7}}"#,
+        // ASP.NET Core and the package `encoding/json` of Go ignore the case of names.
+        r#"{"a":{"b":"decoy","B":"real"}}"#,
+        r#"{"a":{"b":"decoy"},"A":{"b":"real"}}"#,
+    ] {
+        assert_eq!(in_document("/a/b", document), None, "{document}");
+    }
+    let long = format!(r#"{{"a":{{"b":"decoy","b":"{}"}}}}"#, "x".repeat(257));
+    assert_eq!(in_document("/a/b", &long), None);
+    assert_eq!(in_document("/key", "{\"key\":1,\"\u{212a}EY\":2}"), None);
+
+    for document in [
+        r#"{"a":{"b":"one","c":1,"c":2},"x":1,"x":{"a":{"b":2}},"aa":{"b":3}}"#,
+        r#"{"x":[{"a":1},{"a":2}],"a":{"x":{"b":1},"b":"one"}}"#,
+    ] {
+        assert_eq!(in_document("/a/b", document).as_deref(), Some("one"), "{document}");
+    }
+    assert_eq!(in_document("/0/a", r#"[{"a":1},{"a":2}]"#).as_deref(), Some("1"));
+}
+
+/// A regression test: Python accepts `NaN` and reads on, and other services accept comments.
+#[test]
+fn a_document_that_is_not_read_to_its_end_has_no_value() {
+    for document in [
+        r#"{"a":"decoy","x":NaN,"a":"real"}"#,
+        r#"{"a":"decoy",'a':"real"}"#,
+        r#"{"a":"decoy",a:"real"}"#,
+        r#"{"a":"decoy","x":[/*"*/],"a":"real","y":[/*"*/]}"#,
+        r#"{"a":"decoy","x":['"'],"a":"real","y":['"']}"#,
+        r#"{"a":"decoy","x":1/*}*/,"a":"real"}"#,
+        "{\"a\":\"decoy\",\"x\":1//}\n,\"a\":\"real\"}",
+        "{\"a\":\"decoy\",\"x\":1//,\"y\":{\n,\"a\":\"real\"}",
+        r#"{"a":"decoy""#,
+        r#"{"a":"decoy"]"#,
+        r#"{"a":"decoy"} {"a":"real"}"#,
+        r#"{"a":"decoy"}x"#,
+        // The package `json` of Ruby also accepts `\u` without four hexadecimal digits.
+        r#"{"a":"decoy","x":"\u123\",",":[":"z","a":"real","k":["\""]}"#,
+    ] {
+        assert_eq!(in_document("/a", document), None, "{document}");
+    }
+    let answer = r#"{"x":[NaN,-Infinity,1.5e+3,true],"a":"one"} "#;
+    assert_eq!(in_document("/a", answer).as_deref(), Some("one"));
+}
+
+/// A regression test: each spelling of a number was another subject.
+#[test]
+fn a_number_is_one_value_however_it_is_written() {
+    for number in ["42", "42.0", "4.2e1", "\"42\""] {
+        let document = format!("{{\"a\":{number}}}");
+        assert_eq!(in_document("/a", &document).as_deref(), Some("42"), "{number}");
+    }
+    for number in ["42.5", "042", "42x", "1e999999999"] {
+        assert_eq!(in_document("/a", &format!("{{\"a\":{number}}}")), None, "{number}");
+    }
 }
 
 #[derive(Clone, Debug)]

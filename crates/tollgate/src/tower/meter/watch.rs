@@ -9,7 +9,8 @@ use tollgate_core::policy::{JsonPointer, Meter};
 use tollgate_core::{Cost, Millis};
 
 use super::events::{Events, Piece};
-use super::follower::Follower;
+use super::follower::{Follower, Found};
+use super::integer::integer;
 
 /// Reads the values of the meters from a response that passes through the layer. The memory of a
 /// `Watch` depends on the meters, not on the size of the response.
@@ -98,19 +99,27 @@ impl Reading {
         let Meter::Json { pointer } = &*self.meter else { return };
         let reported = &mut self.reported;
         // A value that is not a whole number does not replace an earlier value.
-        self.follower.push(pointer.steps(), data, &mut |text| {
-            *reported = whole_number(text.as_bytes()).or(*reported);
+        self.follower.push(pointer.steps(), data, &mut |found| {
+            if let Found::Text(text) | Found::Number(text) = found {
+                *reported = whole_number(text.as_bytes()).or(*reported);
+            }
         });
     }
 }
 
-/// Returns the number or string at `pointer` in a whole JSON document. If the document has several
-/// values at `pointer`, returns the last value.
+/// Returns the string or the whole number at `pointer` in a whole JSON document. A number is
+/// returned in its [normal form](integer). Returns `None` for other values, if a member on the way
+/// to the value is repeated, and if the document is incomplete or invalid: services differ on the
+/// value in such a document.
 pub(in crate::tower) fn value_at(document: &[u8], pointer: &JsonPointer) -> Option<String> {
-    let mut value = None;
-    let mut keep = |text: &str| value = Some(text.to_owned());
-    Follower::default().push(pointer.steps(), document, &mut keep);
-    value
+    let (mut value, mut is_repeated) = (None, false);
+    let mut follower = Follower::default();
+    follower.push(pointer.steps(), document, &mut |found| match found {
+        Found::Text(text) => value = Some(text.to_owned()),
+        Found::Number(number) => value = integer(number),
+        Found::Repeated => is_repeated = true,
+    });
+    value.filter(|_| follower.has_ended() && !is_repeated)
 }
 
 /// Returns whether a response body with these header fields is JSON that can be read as it arrives.

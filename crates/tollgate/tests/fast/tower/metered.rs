@@ -270,7 +270,8 @@ async fn a_request_says_how_much_to_reserve() {
         ("{\"max_tokens\":0}", 1),
         ("{\"max_tokens\":-3}", 40),
         ("max_tokens", 40),
-        ("{\"max_tokens\":1,\"max_tokens\":2}", 2),
+        ("{\"max_tokens\":2.5e1}", 25),
+        ("{\"max_tokens\":1,\"max_tokens\":2}", 40),
     ] {
         let mut request = Request::new(());
         request.extensions_mut().insert(JsonBody(Bytes::from_static(body.as_bytes())));
