@@ -87,7 +87,7 @@ where
                     request.extensions_mut().insert(client.clone());
                 }
                 request.extensions_mut().insert(session.clone());
-                read_json(&mut request, &settings.json_bodies).await;
+                read_json(&mut request, &settings.json_bodies, &settings.trusted_proxies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
                 let Ok(mut answer) = service.call(request).await;
                 if let Some(reason) = reason_to_close(&upload, answer.status(), session) {

@@ -6,6 +6,7 @@ mod corpus;
 mod drain;
 mod failure;
 mod http2;
+mod json_room;
 mod layer;
 mod lease;
 mod limits;
