@@ -81,6 +81,7 @@ async fn read_to_end(
     let whole = timeout(READ_AHEAD_TIME, body.read_ahead()).await;
     // From here on, the proxy waits for the upstream and not for the client.
     body.pace.moved(0);
+    body.upload.progress();
     whole.unwrap_or(Err(Ambiguity::BodyLate))
 }
 
@@ -205,7 +206,13 @@ impl ReadAhead {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderMap;
+    use std::convert::Infallible;
+
+    use http::{HeaderMap, Response};
+    use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tollgate_http::{LeastRate, RateTerms};
 
     use super::*;
 
@@ -263,6 +270,33 @@ mod tests {
         assert_eq!(ahead.push(Err(BodyError::TooLarge { limit: 1 })), Err(Ambiguity::BodyValue));
         assert_eq!(popped(ahead), ["one", "the body is larger than 1 bytes"]);
         assert!(popped(within(0)).is_empty());
+    }
+
+    /// The bug: after the read had timed out, the body still counted as waiting for its client, so
+    /// an upstream that did not accept the part that had arrived had no time limit.
+    #[tokio::test(start_paused = true)]
+    async fn a_read_that_timed_out_still_waited_for_the_client() {
+        let (mut client, server) = tokio::io::duplex(1_024);
+        let head = "POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\n";
+        let start = format!("{head}content-length: 9\r\n\r\n[1,");
+        client.write_all(start.as_bytes()).await.expect("the server reads");
+        let service = service_fn(|request: Request<Incoming>| async move {
+            let pace = LeastRate::new(RateTerms::NONE, Duration::from_secs(60));
+            let mut request = request.map(|incoming| RequestBody::new(incoming, 9, pace));
+            let bodies = JsonBodyBuffering::default();
+            bodies.enable();
+            read_json(&mut request, &bodies, &TrustedProxies::default()).await;
+            let unread = request.extensions().get::<UnreadBody>().copied();
+            assert_eq!(unread, Some(UnreadBody(Ambiguity::BodyLate)));
+            assert!(!request.body().upload().waits_for_client());
+            Ok::<_, Infallible>(Response::new(String::from("checked")))
+        });
+        let serving = http1::Builder::new().serve_connection(TokioIo::new(server), service);
+        let mut answer = vec![0; 1_024];
+        let read = async { client.read(&mut answer).await.expect("an answer") };
+        let (read, served) = tokio::join!(read, serving);
+        served.expect("a connection");
+        assert!(answer[..read].ends_with(b"checked"), "{}", answer[..read].escape_ascii());
     }
 
     #[test]
