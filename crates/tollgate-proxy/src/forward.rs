@@ -134,7 +134,7 @@ impl Forward {
         headers.remove(header::EXPECT);
         let host = self.host(&mut headers, &parts.uri);
         join_cookies(&mut headers);
-        set_content_length(&mut headers, body.size_hint().exact());
+        set_framing(&mut headers, &body);
         self.add_forwarding_fields(&mut headers, &host, &parts.extensions);
         add_via(&mut headers, parts.version);
 
@@ -301,13 +301,22 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the value of `content-length`, if the field is present, by `exact`, the length of the
-/// body. The value is then a plain decimal number, which all servers read in the same way. If
-/// `exact` is `None`, removes the field.
-fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
+/// Sets the fields that state the length of `body`, the request's body.
+///
+/// The value of `content-length` is replaced, if the field is present, by the length of the body.
+/// The value is then a plain decimal number, which all servers read in the same way. A body of
+/// unknown length is chunked, whatever the method: without the field, hyper would drop such a body
+/// of a GET or HEAD request.
+fn set_framing(headers: &mut HeaderMap, body: &RequestBody) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
-    if let (true, Some(length)) = (stated, exact) {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    match body.size_hint().exact() {
+        Some(length) if stated => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        None if !body.is_end_stream() => {
+            headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        _ => {}
     }
 }
 
