@@ -62,6 +62,9 @@ enum UpgradeState {
 #[derive(Debug)]
 struct Activity {
     in_flight: u64,
+    /// Whether bytes of a response wait until the client reads. The request of this response is no
+    /// longer in flight if the bytes are its last ones.
+    has_unsent: bool,
     idle_since: Instant,
     /// The time at which the first byte of an incomplete request head arrived, or at which the
     /// connection was accepted.
@@ -80,6 +83,7 @@ impl Conversation {
             is_upgraded: AtomicBool::new(false),
             activity: Mutex::new(Activity {
                 in_flight: 0,
+                has_unsent: false,
                 idle_since: Instant::now(),
                 head_since: None,
                 is_leaving: false,
@@ -186,12 +190,21 @@ impl Conversation {
         activity.idle_since = Instant::now();
     }
 
-    /// Waits until the connection has had no request in flight for the duration `limit`.
+    /// Records whether bytes of a response wait until the client reads. While they wait, the
+    /// connection is not idle, although no request may be in flight.
+    pub(crate) fn note_unsent(&self, has_unsent: bool) {
+        let mut activity = self.activity.lock();
+        activity.has_unsent = has_unsent;
+        activity.idle_since = Instant::now();
+    }
+
+    /// Waits until the connection has been idle for the duration `limit`: no request was in flight,
+    /// and no byte of a response was unsent.
     pub async fn idle_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();
             let end = match &*self.activity.lock() {
-                Activity { in_flight: 0, idle_since, .. } => *idle_since + limit,
+                activity if activity.is_idle() => activity.idle_since + limit,
                 _ => now + limit,
             };
             if end <= now {
@@ -202,10 +215,16 @@ impl Conversation {
     }
 }
 
+impl Activity {
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0 && !self.has_unsent
+    }
+}
+
 impl Evictable for Conversation {
     fn evictable_since(&self) -> Option<Instant> {
         let activity = self.activity.lock();
-        let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
+        let is_evictable = activity.is_idle() && !activity.is_leaving;
         is_evictable.then(|| activity.head_since.unwrap_or(activity.idle_since))
     }
 
