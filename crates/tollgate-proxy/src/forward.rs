@@ -7,8 +7,8 @@ use std::{
 };
 
 use http::{
-    Extensions, HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
-    header, uri::PathAndQuery,
+    Extensions, HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header,
+    uri::PathAndQuery,
 };
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
@@ -18,8 +18,9 @@ use tollgate::trace;
 use tollgate_http::MovingTimer;
 use tower_service::Service;
 
-use crate::balance::{Attempt, Exchange, Router};
+use crate::balance::{Attempt, Router};
 use crate::body::RequestBody;
+use crate::expected_response::ExpectedResponse;
 use crate::failure::UpstreamFailure;
 use crate::forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via};
 use crate::hop;
@@ -63,10 +64,15 @@ impl Service<Request<RequestBody>> for Forward {
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let forward = self.clone();
+        let (upgrade, tunnel) = forward.upgrade(&mut request).unzip();
         let context = ForwardContext {
-            method: request.method().clone(),
+            expected: ExpectedResponse {
+                method: request.method().clone(),
+                upgrade,
+                header_bytes: forward.0.settings.limits.response_header_bytes,
+            },
             session: request.extensions().get().cloned(),
-            upgrade: forward.upgrade(&mut request),
+            tunnel,
             rules: request.extensions_mut().remove(),
         };
         let mut request = forward.outgoing(request);
@@ -87,9 +93,10 @@ impl Service<Request<RequestBody>> for Forward {
 
 /// The parts of a request that are needed to forward it and to interpret the response.
 struct ForwardContext {
-    method: Method,
+    expected: ExpectedResponse,
     session: Option<Session>,
-    upgrade: Option<(Upgrade, OnUpgrade, Session)>,
+    /// The client's end of the tunnel, if the request asks for another protocol.
+    tunnel: Option<(OnUpgrade, Session)>,
     rules: Option<MatchedRules>,
 }
 
@@ -101,14 +108,12 @@ impl Forward {
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let group = Arc::clone(self.0.router.group(outgoing.request(), context.rules.as_ref()));
         let upload = outgoing.upload.clone();
-        let exchange = match context.upgrade {
-            None => Exchange::Plain,
-            Some(_) => Exchange::Upgrade,
-        };
         let attempt = Attempt::default();
-        let sent = pin!(group.exchange(outgoing, exchange, &attempt));
         let mut timer = context.session.as_ref().map(Session::take_timer).unwrap_or_default();
-        let response = self.within_time(sent, &upload, &mut timer).await;
+        let response = {
+            let sent = pin!(group.exchange(outgoing, &context.expected, &attempt));
+            self.within_time(sent, &upload, &mut timer).await
+        };
         if let Some(session) = &context.session {
             session.keep_timer(timer);
         }
@@ -118,10 +123,14 @@ impl Forward {
         self.incoming(response?, context)
     }
 
-    fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
+    /// Returns the protocol to which `request` asks to upgrade, and the client's end of the tunnel.
+    fn upgrade(
+        &self,
+        request: &mut Request<RequestBody>,
+    ) -> Option<(Upgrade, (OnUpgrade, Session))> {
         let upgrade = Upgrade::requested(request, &self.0.settings.upgrades)?;
         let session = request.extensions().get::<Session>()?.clone();
-        Some((upgrade, hyper::upgrade::on(request), session))
+        Some((upgrade, (hyper::upgrade::on(request), session)))
     }
 
     /// Converts a request of the client to the request for the upstream. The hop-by-hop fields were
@@ -213,8 +222,7 @@ impl Forward {
         .await
     }
 
-    /// Converts a response of the upstream to the response for the client. Returns a failure if the
-    /// response contradicts itself.
+    /// Converts a response of the upstream to the response for the client.
     fn incoming(
         &self,
         mut response: Response<StreamedBody>,
@@ -222,12 +230,6 @@ impl Forward {
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return self.switch_protocols(response, context);
-        }
-        let largest = self.0.settings.limits.response_header_bytes;
-        if section_bytes(response.headers()) > largest
-            || is_inconsistent(&response, &context.method)
-        {
-            return Err(UpstreamFailure::InvalidResponse);
         }
         let version = response.version();
         let mut headers = std::mem::take(response.headers_mut());
@@ -243,16 +245,14 @@ impl Forward {
 
     /// Starts a task that connects the client's connection and the upstream's connection to each
     /// other. Returns the 101 response for the client. Returns a failure if the client requested no
-    /// other protocol, or if the upstream does not accept the requested protocol.
+    /// other protocol.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
         context: ForwardContext,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let (upgrade, client, session) = context.upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
-        if !upgrade.is_accepted(response.headers()) {
-            return Err(UpstreamFailure::InvalidResponse);
-        }
+        let upgrade = context.expected.upgrade.zip(context.tunnel);
+        let (upgrade, (client, session)) = upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
         let upstream = hyper::upgrade::on(&mut response);
         let idle = self.0.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
@@ -318,26 +318,4 @@ fn set_framing(headers: &mut HeaderMap, body: &RequestBody) {
         }
         _ => {}
     }
-}
-
-/// Returns the number of bytes of the header fields on the wire. The limit on response heads needs
-/// this exact number, because the HTTP client itself only limits the size of its read buffer.
-fn section_bytes(headers: &HeaderMap) -> usize {
-    const AROUND: usize = ": \r\n".len();
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
-}
-
-/// Returns whether the framing of a response is contradictory: a length together with a chunked
-/// coding, or two lengths.
-fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
-    let headers = response.headers();
-    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
-    let Some(length) = lengths.next() else { return false };
-    if lengths.next().is_some() || headers.contains_key(header::TRANSFER_ENCODING) {
-        return true;
-    }
-    let bodiless = method == Method::HEAD
-        || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let stated = length.to_str().ok().and_then(|length| length.parse::<u64>().ok());
-    !bodiless && stated != response.body().size_hint().exact()
 }

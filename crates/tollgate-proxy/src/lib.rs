@@ -35,6 +35,7 @@ mod body;
 mod connect;
 mod counted_reads;
 mod error;
+mod expected_response;
 mod failure;
 mod forward;
 mod forwarded;
