@@ -254,11 +254,13 @@ impl Forward {
         let upgrade = context.expected.upgrade.zip(context.tunnel);
         let (upgrade, (client, session)) = upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
         let upstream = hyper::upgrade::on(&mut response);
+        let in_flight = response.body_mut().take_guard();
         let idle = self.0.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
         tokio::spawn(async move {
-            // The permits of concurrency limits are held as long as the tunnel is open.
-            let _held = while_upgraded;
+            // The permits of concurrency limits are held as long as the tunnel is open, and the
+            // tunnel counts as a request in flight to its upstream.
+            let _held = (while_upgraded, in_flight);
             tunnel::splice(client, upstream, idle, session).await;
         });
 
