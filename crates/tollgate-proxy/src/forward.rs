@@ -141,7 +141,7 @@ impl Forward {
         let mut headers = parts.headers;
         // The proxy itself sends 100 Continue.
         headers.remove(header::EXPECT);
-        let host = self.host(&mut headers, &parts.uri);
+        let host = host_of(&mut headers, &parts.uri);
         join_cookies(&mut headers);
         set_framing(&mut headers, &body);
         self.add_forwarding_fields(&mut headers, &host, &parts.extensions);
@@ -153,23 +153,6 @@ impl Forward {
         *outgoing.version_mut() = Version::HTTP_11;
         *outgoing.headers_mut() = headers;
         outgoing
-    }
-
-    /// Returns the host that the client requested, and sets the field `host` in `headers` to that
-    /// host.
-    fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
-        if let Some(host) = headers.get(header::HOST) {
-            return host.clone();
-        }
-        let named = target.authority().and_then(|authority| header_value(authority.as_str()));
-        let host = named
-            .or_else(|| {
-                let upstream = self.0.settings.upstreams.default_group().first()?;
-                header_value(upstream.authority().as_str())
-            })
-            .unwrap_or_else(|| HeaderValue::from_static(""));
-        headers.insert(header::HOST, host.clone());
-        host
     }
 
     /// Adds the header fields that inform the upstream about the client.
@@ -287,8 +270,16 @@ fn path_of(target: Uri) -> Uri {
     }
 }
 
-fn header_value(text: &str) -> Option<HeaderValue> {
-    HeaderValue::from_str(text).ok()
+/// Returns the host that the client requested, and sets the field `host` in `headers` to that host.
+/// `target` is the request target.
+fn host_of(headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
+    if let Some(host) = headers.get(header::HOST) {
+        return host.clone();
+    }
+    let named = target.authority().and_then(|named| HeaderValue::from_str(named.as_str()).ok());
+    let host = named.unwrap_or_else(|| HeaderValue::from_static(""));
+    headers.insert(header::HOST, host.clone());
+    host
 }
 
 /// Joins the `cookie` fields to one field. HTTP/2 may split a cookie over several fields, but

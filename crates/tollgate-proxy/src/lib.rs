@@ -34,6 +34,7 @@ mod balance;
 mod body;
 mod connect;
 mod counted_reads;
+mod default_host;
 mod error;
 mod expected_response;
 mod failure;
