@@ -13,7 +13,7 @@ use http::{
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
-use tollgate::tower::{MatchedRules, Peer, upgraded};
+use tollgate::tower::{MatchedRules, Peer, RequestIncomplete, upgraded};
 use tollgate::trace;
 use tollgate_http::MovingTimer;
 use tower_service::Service;
@@ -120,7 +120,12 @@ impl Forward {
         if matches!(response, Err(UpstreamFailure::ResponseTimeout)) {
             group.time_out(&attempt);
         }
-        self.incoming(response?, context)
+        let mut answer = self.incoming(response?, context)?;
+        let is_error = answer.status().is_client_error() || answer.status().is_server_error();
+        if is_error && upload.is_withheld() {
+            answer.extensions_mut().insert(RequestIncomplete);
+        }
+        Ok(answer)
     }
 
     /// Returns the protocol to which `request` asks to upgrade, and the client's end of the tunnel.

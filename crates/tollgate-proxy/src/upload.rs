@@ -41,6 +41,11 @@ impl From<UploadFault> for CloseReason {
     }
 }
 
+/// The shortest time after which a response of the upstream may have been caused by a client that
+/// does not send the rest of its body. A response before this time is the upstream's own decision,
+/// for example to refuse a request without reading its body.
+const SHORTEST_STALL: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 struct Shared {
     began: Instant,
@@ -111,6 +116,17 @@ impl Upload {
     /// Returns whether the upstream is waiting for the client to send more of the body.
     pub(crate) fn waits_for_client(&self) -> bool {
         self.is_under_way() && self.0.waits_for_client.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the client may have caused a response of the upstream that arrives now, by not
+    /// sending the rest of the body: the body failed, or the upstream is waiting for the client and
+    /// the request began some time ago. A client that sends single bytes does not start this time
+    /// again.
+    pub(crate) fn is_withheld(&self) -> bool {
+        // The body may be dropped by now, if the upstream has closed its connection.
+        let waits = self.0.waits_for_client.load(Ordering::Acquire);
+        let waited = || waits && self.0.began.elapsed() >= SHORTEST_STALL;
+        !self.is_complete() && (self.fault().is_some() || waited())
     }
 
     /// Records that the request reached the forwarding service, and was not answered by a layer.

@@ -24,3 +24,4 @@ mod untaken;
 mod upgrade;
 mod upstream;
 mod upstreams;
+mod withheld;
