@@ -42,7 +42,7 @@ pub struct StrictReader<S> {
     /// Whether the reader has reported to the conversation that a head is incomplete.
     is_head_noted: bool,
     write: LeastRate,
-    /// Whether the reader has reported to the conversation that bytes of a response are unsent.
+    /// Whether the reader has reported to the conversation that bytes are unsent.
     has_unsent: bool,
     linger: Deadline,
     linger_bytes: usize,
@@ -268,7 +268,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")
     }
 
-    /// Records in the conversation whether bytes of a response wait until the client reads.
+    /// Records in the conversation whether bytes wait until the client reads.
     fn note_unsent(&mut self, has_unsent: bool) {
         if self.has_unsent != has_unsent {
             self.has_unsent = has_unsent;
