@@ -121,8 +121,7 @@ impl Forward {
             group.time_out(&attempt);
         }
         let mut answer = self.incoming(response?, context)?;
-        let is_error = answer.status().is_client_error() || answer.status().is_server_error();
-        if is_error && upload.is_withheld() {
+        if upload.is_withheld() {
             answer.extensions_mut().insert(RequestIncomplete);
         }
         Ok(answer)
