@@ -35,8 +35,7 @@ const NEARLY_FULL_PERCENT: u64 = 80;
 /// A connection that can be closed to make room for another.
 pub trait Evictable: Send + Sync + 'static {
     /// Returns the time since which the connection has been idle, or its request head incomplete.
-    /// Returns `None` while a request is in flight or a part of its response is unsent, and after
-    /// the connection was asked to close.
+    /// Returns `None` while a request is in flight, and after the connection was asked to close.
     fn evictable_since(&self) -> Option<Instant>;
 
     /// Asks the connection to close. `since` is the time that

@@ -227,6 +227,8 @@ impl Activity {
     }
 }
 
+/// A connection is also not evictable while the end of a response has not been passed to the
+/// kernel. Over HTTP/2, bytes that wait for the client's flow-control window do not count.
 impl Evictable for Conversation {
     fn evictable_since(&self) -> Option<Instant> {
         let activity = self.activity.lock();
