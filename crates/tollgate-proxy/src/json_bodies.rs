@@ -20,7 +20,7 @@ pub(crate) const MAX_READ_AHEAD: usize = 256 * 1024;
 pub(crate) const MAX_READ_AHEAD_TOGETHER: usize = 64 * 1024 * 1024;
 
 /// The largest number of bytes in the buffered bodies of one client address. One address can
-/// therefore not use up [`MAX_READ_AHEAD_TOGETHER`].
+/// therefore not use up [`MAX_READ_AHEAD_TOGETHER`], unless it is a trusted proxy.
 pub(crate) const MAX_READ_AHEAD_OF_ADDRESS: usize = 8 * 1024 * 1024;
 
 /// Whether the proxy reads JSON request bodies before the requests pass through the layer. A body
