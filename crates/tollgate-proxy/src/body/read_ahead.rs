@@ -173,8 +173,11 @@ impl ReadAhead {
         }
         let (needed, capacity) = (bytes + more, self.gathered.capacity());
         if more > 0 && needed > capacity {
-            let larger = needed.max(capacity * 2).max(LEAST_GATHERED).min(self.most);
-            self.room.grow(larger)?;
+            // Little memory may be left. The second size then bounds how often the bytes are copied.
+            let sizes = [(capacity * 2).max(LEAST_GATHERED), capacity + LEAST_GATHERED, needed];
+            let mut sizes = sizes.into_iter().map(|size| size.clamp(needed, self.most));
+            let larger = sizes.find(|size| self.room.grow(*size).is_ok());
+            let larger = larger.ok_or(Ambiguity::BodyRoom)?;
             self.gathered.reserve_exact(larger - self.gathered.len());
         }
         Ok(())
@@ -215,6 +218,7 @@ mod tests {
     use tollgate_http::{LeastRate, RateTerms};
 
     use super::*;
+    use crate::json_bodies::MAX_READ_AHEAD_TOGETHER;
 
     fn within(most: usize) -> ReadAhead {
         ReadAhead::within(most, JsonBodyBuffering::default().permit(None))
@@ -253,6 +257,22 @@ mod tests {
         assert_eq!(ahead.push(piece(b"yy")), Err(Ambiguity::BodyTooLarge));
         assert_eq!(ahead.bytes(), 10_002);
         assert_eq!(popped(ahead), ["x".repeat(most), "yy".to_owned()]);
+    }
+
+    /// The bug: a body was refused if the doubled buffer did not fit into the remaining memory,
+    /// although the bytes did.
+    #[test]
+    fn a_body_that_fits_was_refused_for_its_larger_buffer() {
+        let bodies = JsonBodyBuffering::default();
+        let mut others = bodies.permit(None);
+        assert_eq!(others.grow(MAX_READ_AHEAD_TOGETHER - 5_000), Ok(()));
+        let mut ahead = ReadAhead::within(10_000, bodies.permit(None));
+        for nth in 1..=5_000 {
+            assert_eq!(ahead.push(piece(b"x")), Ok(()), "{nth}");
+            assert!(ahead.room.bytes() >= ahead.gathered.capacity().max(nth));
+        }
+        assert_eq!(ahead.push(piece(b"y")), Err(Ambiguity::BodyRoom));
+        assert_eq!(popped(ahead), ["x".repeat(5_000), "y".to_owned()]);
     }
 
     #[test]
