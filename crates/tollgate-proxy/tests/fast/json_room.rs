@@ -1,13 +1,15 @@
 //! The memory for JSON bodies that are read before the decision, and clients that try to use it up.
 
-use std::{convert::Infallible, net::SocketAddr, time::Duration};
+use std::{convert::Infallible, future::pending, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, Response};
+use http_body::Body;
 use http_body_util::Full;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
+    sync::mpsc,
 };
 use tollgate::{model::policy::Network, tower::UnreadBody};
 use tollgate_proxy::{Forward, RequestBody, Settings};
@@ -18,23 +20,37 @@ use crate::setup::{Proxy, settings, within};
 
 /// The longest body that the proxy reads in advance.
 const LONGEST: usize = 256 * 1024;
+/// The number of the longest bodies that take all the memory for one address.
+const BODIES_OF_ADDRESS: usize = 32;
 const HOSTILE: [u8; 4] = [127, 0, 0, 1];
 const GOOD: [u8; 4] = [127, 0, 0, 2];
 
 /// Starts a proxy that reads JSON bodies, and responds with the reason if it did not read a body.
-async fn reading(mut settings: Settings) -> Proxy {
+/// The proxy holds requests with one of the longest bodies after the read, and the channel reports
+/// each of them. The memory of such a body stays in use.
+async fn reading(mut settings: Settings) -> (Proxy, mpsc::UnboundedReceiver<()>) {
+    let (holds, held) = mpsc::unbounded_channel();
     settings.json_bodies.enable();
     settings.limits.connections_per_address = 0;
-    let layer = layer_fn(|_: Forward| {
-        service_fn(|request: Request<RequestBody>| {
+    let layer = layer_fn(move |_: Forward| {
+        let holds = holds.clone();
+        service_fn(move |request: Request<RequestBody>| {
+            let holds = holds.clone();
             let read = match request.extensions().get::<UnreadBody>() {
                 None => "read".to_owned(),
                 Some(UnreadBody(reason)) => format!("{reason:?}"),
             };
-            async { Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(read))) }
+            async move {
+                if request.body().size_hint().lower() == LONGEST as u64 {
+                    holds.send(()).expect("the test runs");
+                    pending::<()>().await;
+                }
+                drop(request);
+                Ok::<_, Infallible>(Response::new(Full::<Bytes>::from(read)))
+            }
         })
     });
-    Proxy::layered(settings, layer).await
+    (Proxy::layered(settings, layer).await, held)
 }
 
 /// Sends a request with a body of `length` bytes, of which `sent` are sent.
@@ -69,7 +85,7 @@ fn unused() -> Settings {
 async fn bodies_that_never_arrived_took_the_memory_of_others() {
     let settings = unused();
     let metrics = settings.connection_metrics.clone();
-    let proxy = reading(settings).await;
+    let (proxy, _held) = reading(settings).await;
     let mut silent = Vec::new();
     for _ in 0..300 {
         silent.push(send(proxy.address, HOSTILE, LONGEST, 0).await);
@@ -92,11 +108,13 @@ async fn bodies_that_never_arrived_took_the_memory_of_others() {
 async fn one_address_took_the_memory_of_others() {
     let settings = unused();
     let trusted = settings.trusted_proxies.clone();
-    let proxy = reading(settings).await;
-    let mut stalled = Vec::new();
-    while treated(proxy.address, HOSTILE).await != "BodyRoom" {
-        stalled.push(send(proxy.address, HOSTILE, LONGEST, LONGEST - 1).await);
+    let (proxy, mut held) = reading(settings).await;
+    let mut waiting = Vec::new();
+    for _ in 0..BODIES_OF_ADDRESS {
+        waiting.push(send(proxy.address, HOSTILE, LONGEST, LONGEST).await);
+        within(held.recv()).await.expect("the request is held");
     }
+    assert_eq!(treated(proxy.address, HOSTILE).await, "BodyRoom");
     assert_eq!(treated(proxy.address, GOOD).await, "read");
     // The clients of a trusted proxy have no share together.
     trusted.set(vec![Network::parse("127.0.0.0/8").expect("a network")]);
