@@ -32,7 +32,7 @@ pub(crate) const MAX_READ_AHEAD_OF_ADDRESS: usize = 8 * 1024 * 1024;
 /// one client address that is no trusted proxy. The body of a client that waits for `100 Continue`
 /// is not buffered either, because the proxy does not ask for the body of a request that might be
 /// refused. Every body is forwarded unchanged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct JsonBodyBuffering(Arc<Shared>);
 
 #[derive(Debug, Default)]
@@ -79,12 +79,6 @@ impl JsonBodyBuffering {
     /// all bodies limits the reservation.
     pub(crate) fn permit(&self, address: Option<AddressKey>) -> ReadAheadPermit {
         ReadAheadPermit { shared: Arc::clone(&self.0), address, bytes: 0 }
-    }
-}
-
-impl Default for JsonBodyBuffering {
-    fn default() -> Self {
-        Self(Arc::default())
     }
 }
 
