@@ -62,6 +62,11 @@ enum UpgradeState {
 #[derive(Debug)]
 struct Activity {
     in_flight: u64,
+    /// Whether bytes wait until the client reads: parts of responses, or control frames of HTTP/2.
+    has_unsent: bool,
+    /// Whether unsent bytes may be the last ones of a response, whose request is no longer in
+    /// flight. Without a request, only answers to pings and similar frames can be unsent.
+    owes_response: bool,
     idle_since: Instant,
     /// The time at which the first byte of an incomplete request head arrived, or at which the
     /// connection was accepted.
@@ -80,6 +85,8 @@ impl Conversation {
             is_upgraded: AtomicBool::new(false),
             activity: Mutex::new(Activity {
                 in_flight: 0,
+                has_unsent: false,
+                owes_response: false,
                 idle_since: Instant::now(),
                 head_since: None,
                 is_leaving: false,
@@ -183,15 +190,27 @@ impl Conversation {
     pub fn end_exchange(&self) {
         let mut activity = self.activity.lock();
         activity.in_flight = activity.in_flight.saturating_sub(1);
+        activity.owes_response = true;
         activity.idle_since = Instant::now();
     }
 
-    /// Waits until the connection has had no request in flight for the duration `limit`.
+    /// Records whether bytes wait until the client reads. While they wait after the end of a
+    /// request, the connection is not idle, although no request may be in flight.
+    pub(crate) fn note_unsent(&self, has_unsent: bool) {
+        let mut activity = self.activity.lock();
+        activity.has_unsent = has_unsent;
+        if !has_unsent && std::mem::take(&mut activity.owes_response) {
+            activity.idle_since = Instant::now();
+        }
+    }
+
+    /// Waits until the connection has been idle for the duration `limit`: no request was in flight,
+    /// and no bytes were unsent after a request.
     pub async fn idle_for(&self, limit: Duration) {
         loop {
             let now = Instant::now();
             let end = match &*self.activity.lock() {
-                Activity { in_flight: 0, idle_since, .. } => *idle_since + limit,
+                activity if activity.is_idle() => activity.idle_since + limit,
                 _ => now + limit,
             };
             if end <= now {
@@ -202,10 +221,18 @@ impl Conversation {
     }
 }
 
+impl Activity {
+    fn is_idle(&self) -> bool {
+        self.in_flight == 0 && !(self.has_unsent && self.owes_response)
+    }
+}
+
+/// A connection is also not evictable while the end of a response has not been passed to the
+/// kernel. Over HTTP/2, bytes that wait for the client's flow-control window do not count.
 impl Evictable for Conversation {
     fn evictable_since(&self) -> Option<Instant> {
         let activity = self.activity.lock();
-        let is_evictable = activity.in_flight == 0 && !activity.is_leaving;
+        let is_evictable = activity.is_idle() && !activity.is_leaving;
         is_evictable.then(|| activity.head_since.unwrap_or(activity.idle_since))
     }
 
@@ -217,5 +244,50 @@ impl Evictable for Conversation {
 impl StreamObserver for Conversation {
     fn on_too_many_control_frames(&self) {
         self.note_close(CloseReason::ControlFrames);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// The bug: any unsent bytes kept a connection, so an HTTP/2 client that sent only pings, and
+    /// read no answer to them, could not be evicted.
+    #[tokio::test(start_paused = true)]
+    async fn unread_answers_to_pings_kept_a_connection_without_a_request() {
+        let conversation = Conversation::begin();
+        let began = Instant::now();
+        for has_unsent in [true, false] {
+            advance(SECOND).await;
+            conversation.note_unsent(has_unsent);
+            assert_eq!(conversation.evictable_since(), Some(began));
+        }
+        conversation.note_unsent(true);
+        conversation.idle_for(10 * SECOND).await;
+        assert_eq!(began.elapsed().as_secs(), 10);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_unread_end_of_a_response_keeps_a_connection() {
+        let conversation = Conversation::begin();
+        for is_unsent_first in [true, false] {
+            conversation.begin_exchange();
+            conversation.note_unsent(is_unsent_first);
+            conversation.end_exchange();
+            conversation.note_unsent(true);
+            assert_eq!(conversation.evictable_since(), None);
+            advance(SECOND).await;
+            conversation.note_unsent(false);
+            let sent = Instant::now();
+            assert_eq!(conversation.evictable_since(), Some(sent));
+            advance(SECOND).await;
+            conversation.note_unsent(true);
+            assert_eq!(conversation.evictable_since(), Some(sent), "only pings are unread");
+            conversation.note_unsent(false);
+        }
     }
 }

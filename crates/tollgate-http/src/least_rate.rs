@@ -106,6 +106,18 @@ impl LeastRate {
         Poll::Ready(if limit < self.pause.limit() { TooSlow::BelowRate } else { TooSlow::Stalled })
     }
 
+    /// Works like [`poll_too_slow`](Self::poll_too_slow), for bytes that [`moved`](Self::moved) has
+    /// already counted although a buffer of the transport still contains them. The time that these
+    /// bytes take at the least rate can be longer than the longest pause, so only the budget limits
+    /// this wait. Without a least rate, the longest pause limits it.
+    pub fn poll_unflushed(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
+        if self.terms.bytes_per_second == 0 {
+            return self.poll_stalled(cx);
+        }
+        self.waiting_since.get_or_insert_with(Instant::now);
+        self.pause.poll_passed_within(cx, self.left).map(|()| TooSlow::BelowRate)
+    }
+
     /// Works like [`poll_too_slow`](Self::poll_too_slow), but ignores the least rate: it returns
     /// `Ready` only after a pause that is too long.
     pub fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<TooSlow> {
@@ -154,6 +166,20 @@ mod tests {
         assert_eq!(poll_fn(|cx| stalled.poll_too_slow(cx)).await, TooSlow::Stalled);
         let mut off = LeastRate::new(terms(0, 1), short);
         assert_eq!(poll_fn(|cx| off.poll_too_slow(cx)).await, TooSlow::Stalled);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_in_a_buffer_of_the_transport_have_the_time_of_the_least_rate() {
+        let pause = Duration::from_secs(20);
+        for (bytes_per_second, seconds, reason) in
+            [(1_024, 10 + 64, TooSlow::BelowRate), (0, 20, TooSlow::Stalled)]
+        {
+            let mut rate = LeastRate::new(terms(bytes_per_second, 10_000), pause);
+            rate.moved(64 * 1_024);
+            let began = Instant::now();
+            assert_eq!(poll_fn(|cx| rate.poll_unflushed(cx)).await, reason);
+            assert_eq!(began.elapsed().as_secs(), seconds);
+        }
     }
 
     #[tokio::test]

@@ -33,6 +33,7 @@ mod tls;
 mod write_stall;
 
 pub use accept::{BACKLOG, Socket, accept, accept_tcp_now, accept_unix_now};
+pub use address_key::AddressKey;
 pub use close_reason::CloseReason;
 pub use connection_metrics::ConnectionMetrics;
 pub use connections::{

@@ -42,6 +42,8 @@ pub struct StrictReader<S> {
     /// Whether the reader has reported to the conversation that a head is incomplete.
     is_head_noted: bool,
     write: LeastRate,
+    /// Whether the reader has reported to the conversation that bytes are unsent.
+    has_unsent: bool,
     linger: Deadline,
     linger_bytes: usize,
 }
@@ -95,6 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
             head: Deadline::new(timeouts.head),
             is_head_noted: false,
             write: LeastRate::new(timeouts.rate, timeouts.write),
+            has_unsent: false,
             linger: Deadline::new(LINGER),
             linger_bytes: 0,
         }
@@ -241,13 +244,36 @@ impl<S: AsyncRead + AsyncWrite + Unpin> StrictReader<S> {
         }
     }
 
-    fn poll_stalled(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+    /// Returns `Ready` with an error once the client reads too slowly. The caller has written
+    /// `written` bytes, or waits until the client reads.
+    fn after_write(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.write.moved(written_bytes(&written));
+            return written;
+        }
+        self.note_unsent(true);
         match self.conversation.is_upgraded() {
             true => ready!(self.write.poll_stalled(cx)),
             false => ready!(self.write.poll_too_slow(cx)),
         };
+        Poll::Ready(Err(self.too_slow()))
+    }
+
+    fn too_slow(&self) -> io::Error {
         self.conversation.note_close(CloseReason::SlowResponse);
-        Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")))
+        io::Error::new(io::ErrorKind::TimedOut, "the client reads too slowly")
+    }
+
+    /// Records in the conversation whether bytes wait until the client reads.
+    fn note_unsent(&mut self, has_unsent: bool) {
+        if self.has_unsent != has_unsent {
+            self.has_unsent = has_unsent;
+            self.conversation.note_unsent(has_unsent);
+        }
     }
 }
 
@@ -326,13 +352,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
         buf: &[u8],
     ) -> Poll<io::Result<usize>> {
         let guard = self.get_mut();
-        match Pin::new(&mut guard.stream).poll_write(cx, buf) {
-            Poll::Pending => guard.poll_stalled(cx),
-            written => {
-                guard.write.moved(written_bytes(&written));
-                written
-            }
-        }
+        let written = Pin::new(&mut guard.stream).poll_write(cx, buf);
+        guard.after_write(cx, written)
     }
 
     fn poll_write_vectored(
@@ -341,13 +362,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let guard = self.get_mut();
-        match Pin::new(&mut guard.stream).poll_write_vectored(cx, bufs) {
-            Poll::Pending => guard.poll_stalled(cx),
-            written => {
-                guard.write.moved(written_bytes(&written));
-                written
-            }
-        }
+        let written = Pin::new(&mut guard.stream).poll_write_vectored(cx, bufs);
+        guard.after_write(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -355,7 +371,23 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictReader<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(cx)
+        let guard = self.get_mut();
+        let flushed = Pin::new(&mut guard.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            // A write is always followed by a flush, so the write need not record its end.
+            if guard.has_unsent {
+                guard.write.moved(0);
+                guard.note_unsent(false);
+            }
+            return flushed;
+        }
+        guard.note_unsent(true);
+        // The time limit of a tunnel applies to an upgraded connection.
+        if !guard.conversation.is_upgraded() {
+            ready!(guard.write.poll_unflushed(cx));
+            return Poll::Ready(Err(guard.too_slow()));
+        }
+        Poll::Pending
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -7,19 +7,20 @@ use std::{
 };
 
 use http::{
-    Extensions, HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, Version,
-    header, uri::PathAndQuery,
+    Extensions, HeaderMap, HeaderValue, Request, Response, StatusCode, Uri, Version, header,
+    uri::PathAndQuery,
 };
 use http_body::Body;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::Instant;
-use tollgate::tower::{MatchedRules, Peer, upgraded};
+use tollgate::tower::{MatchedRules, Peer, RequestIncomplete, upgraded};
 use tollgate::trace;
 use tollgate_http::MovingTimer;
 use tower_service::Service;
 
-use crate::balance::{Attempt, Exchange, Router};
+use crate::balance::{Attempt, Router};
 use crate::body::RequestBody;
+use crate::expected_response::ExpectedResponse;
 use crate::failure::UpstreamFailure;
 use crate::forwarded::{PeerName, Scheme, Trust, add_forwarding_fields, add_via};
 use crate::hop;
@@ -63,10 +64,15 @@ impl Service<Request<RequestBody>> for Forward {
 
     fn call(&mut self, mut request: Request<RequestBody>) -> Self::Future {
         let forward = self.clone();
+        let (upgrade, tunnel) = forward.upgrade(&mut request).unzip();
         let context = ForwardContext {
-            method: request.method().clone(),
+            expected: ExpectedResponse {
+                method: request.method().clone(),
+                upgrade,
+                header_bytes: forward.0.settings.limits.response_header_bytes,
+            },
             session: request.extensions().get().cloned(),
-            upgrade: forward.upgrade(&mut request),
+            tunnel,
             rules: request.extensions_mut().remove(),
         };
         let mut request = forward.outgoing(request);
@@ -87,9 +93,10 @@ impl Service<Request<RequestBody>> for Forward {
 
 /// The parts of a request that are needed to forward it and to interpret the response.
 struct ForwardContext {
-    method: Method,
+    expected: ExpectedResponse,
     session: Option<Session>,
-    upgrade: Option<(Upgrade, OnUpgrade, Session)>,
+    /// The client's end of the tunnel, if the request asks for another protocol.
+    tunnel: Option<(OnUpgrade, Session)>,
     rules: Option<MatchedRules>,
 }
 
@@ -101,27 +108,33 @@ impl Forward {
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         let group = Arc::clone(self.0.router.group(outgoing.request(), context.rules.as_ref()));
         let upload = outgoing.upload.clone();
-        let exchange = match context.upgrade {
-            None => Exchange::Plain,
-            Some(_) => Exchange::Upgrade,
-        };
         let attempt = Attempt::default();
-        let sent = pin!(group.exchange(outgoing, exchange, &attempt));
         let mut timer = context.session.as_ref().map(Session::take_timer).unwrap_or_default();
-        let response = self.within_time(sent, &upload, &mut timer).await;
+        let response = {
+            let sent = pin!(group.exchange(outgoing, &context.expected, &attempt));
+            self.within_time(sent, &upload, &mut timer).await
+        };
         if let Some(session) = &context.session {
             session.keep_timer(timer);
         }
         if matches!(response, Err(UpstreamFailure::ResponseTimeout)) {
             group.time_out(&attempt);
         }
-        self.incoming(response?, context)
+        let mut answer = self.incoming(response?, context)?;
+        if upload.is_withheld() {
+            answer.extensions_mut().insert(RequestIncomplete);
+        }
+        Ok(answer)
     }
 
-    fn upgrade(&self, request: &mut Request<RequestBody>) -> Option<(Upgrade, OnUpgrade, Session)> {
+    /// Returns the protocol to which `request` asks to upgrade, and the client's end of the tunnel.
+    fn upgrade(
+        &self,
+        request: &mut Request<RequestBody>,
+    ) -> Option<(Upgrade, (OnUpgrade, Session))> {
         let upgrade = Upgrade::requested(request, &self.0.settings.upgrades)?;
         let session = request.extensions().get::<Session>()?.clone();
-        Some((upgrade, hyper::upgrade::on(request), session))
+        Some((upgrade, (hyper::upgrade::on(request), session)))
     }
 
     /// Converts a request of the client to the request for the upstream. The hop-by-hop fields were
@@ -132,9 +145,9 @@ impl Forward {
         let mut headers = parts.headers;
         // The proxy itself sends 100 Continue.
         headers.remove(header::EXPECT);
-        let host = self.host(&mut headers, &parts.uri);
+        let host = host_of(&mut headers, &parts.uri);
         join_cookies(&mut headers);
-        set_content_length(&mut headers, body.size_hint().exact());
+        set_framing(&mut headers, &body);
         self.add_forwarding_fields(&mut headers, &host, &parts.extensions);
         add_via(&mut headers, parts.version);
 
@@ -144,23 +157,6 @@ impl Forward {
         *outgoing.version_mut() = Version::HTTP_11;
         *outgoing.headers_mut() = headers;
         outgoing
-    }
-
-    /// Returns the host that the client requested, and sets the field `host` in `headers` to that
-    /// host.
-    fn host(&self, headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
-        if let Some(host) = headers.get(header::HOST) {
-            return host.clone();
-        }
-        let named = target.authority().and_then(|authority| header_value(authority.as_str()));
-        let host = named
-            .or_else(|| {
-                let upstream = self.0.settings.upstreams.default_group().first()?;
-                header_value(upstream.authority().as_str())
-            })
-            .unwrap_or_else(|| HeaderValue::from_static(""));
-        headers.insert(header::HOST, host.clone());
-        host
     }
 
     /// Adds the header fields that inform the upstream about the client.
@@ -213,8 +209,7 @@ impl Forward {
         .await
     }
 
-    /// Converts a response of the upstream to the response for the client. Returns a failure if the
-    /// response contradicts itself.
+    /// Converts a response of the upstream to the response for the client.
     fn incoming(
         &self,
         mut response: Response<StreamedBody>,
@@ -222,12 +217,6 @@ impl Forward {
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             return self.switch_protocols(response, context);
-        }
-        let largest = self.0.settings.limits.response_header_bytes;
-        if section_bytes(response.headers()) > largest
-            || is_inconsistent(&response, &context.method)
-        {
-            return Err(UpstreamFailure::InvalidResponse);
         }
         let version = response.version();
         let mut headers = std::mem::take(response.headers_mut());
@@ -243,22 +232,22 @@ impl Forward {
 
     /// Starts a task that connects the client's connection and the upstream's connection to each
     /// other. Returns the 101 response for the client. Returns a failure if the client requested no
-    /// other protocol, or if the upstream does not accept the requested protocol.
+    /// other protocol.
     fn switch_protocols(
         &self,
         mut response: Response<StreamedBody>,
         context: ForwardContext,
     ) -> Result<Response<ResponseBody>, UpstreamFailure> {
-        let (upgrade, client, session) = context.upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
-        if !upgrade.is_accepted(response.headers()) {
-            return Err(UpstreamFailure::InvalidResponse);
-        }
+        let upgrade = context.expected.upgrade.zip(context.tunnel);
+        let (upgrade, (client, session)) = upgrade.ok_or(UpstreamFailure::InvalidResponse)?;
         let upstream = hyper::upgrade::on(&mut response);
+        let in_flight = response.body_mut().take_guard();
         let idle = self.0.settings.timeouts.tunnel_idle;
         let (upgraded, while_upgraded) = upgraded();
         tokio::spawn(async move {
-            // The permits of concurrency limits are held as long as the tunnel is open.
-            let _held = while_upgraded;
+            // The permits of concurrency limits are held as long as the tunnel is open, and the
+            // tunnel counts as a request in flight to its upstream.
+            let _held = (while_upgraded, in_flight);
             tunnel::splice(client, upstream, idle, session).await;
         });
 
@@ -285,8 +274,16 @@ fn path_of(target: Uri) -> Uri {
     }
 }
 
-fn header_value(text: &str) -> Option<HeaderValue> {
-    HeaderValue::from_str(text).ok()
+/// Returns the host that the client requested, and sets the field `host` in `headers` to that host.
+/// `target` is the request target.
+fn host_of(headers: &mut HeaderMap, target: &Uri) -> HeaderValue {
+    if let Some(host) = headers.get(header::HOST) {
+        return host.clone();
+    }
+    let named = target.authority().and_then(|named| HeaderValue::from_str(named.as_str()).ok());
+    let host = named.unwrap_or_else(|| HeaderValue::from_static(""));
+    headers.insert(header::HOST, host.clone());
+    host
 }
 
 /// Joins the `cookie` fields to one field. HTTP/2 may split a cookie over several fields, but
@@ -301,34 +298,21 @@ fn join_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// Replaces the value of `content-length`, if the field is present, by `exact`, the length of the
-/// body. The value is then a plain decimal number, which all servers read in the same way. If
-/// `exact` is `None`, removes the field.
-fn set_content_length(headers: &mut HeaderMap, exact: Option<u64>) {
+/// Sets the fields that state the length of `body`, the request's body.
+///
+/// The value of `content-length` is replaced, if the field is present, by the length of the body.
+/// The value is then a plain decimal number, which all servers read in the same way. A body of
+/// unknown length is chunked, whatever the method: without the field, hyper would drop such a body
+/// of a GET or HEAD request.
+fn set_framing(headers: &mut HeaderMap, body: &RequestBody) {
     let stated = headers.remove(header::CONTENT_LENGTH).is_some();
-    if let (true, Some(length)) = (stated, exact) {
-        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    match body.size_hint().exact() {
+        Some(length) if stated => {
+            headers.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+        }
+        None if !body.is_end_stream() => {
+            headers.insert(header::TRANSFER_ENCODING, HeaderValue::from_static("chunked"));
+        }
+        _ => {}
     }
-}
-
-/// Returns the number of bytes of the header fields on the wire. The limit on response heads needs
-/// this exact number, because the HTTP client itself only limits the size of its read buffer.
-fn section_bytes(headers: &HeaderMap) -> usize {
-    const AROUND: usize = ": \r\n".len();
-    headers.iter().map(|(name, value)| name.as_str().len() + value.len() + AROUND).sum()
-}
-
-/// Returns whether the framing of a response is contradictory: a length together with a chunked
-/// coding, or two lengths.
-fn is_inconsistent(response: &Response<StreamedBody>, method: &Method) -> bool {
-    let headers = response.headers();
-    let mut lengths = headers.get_all(header::CONTENT_LENGTH).iter();
-    let Some(length) = lengths.next() else { return false };
-    if lengths.next().is_some() || headers.contains_key(header::TRANSFER_ENCODING) {
-        return true;
-    }
-    let bodiless = method == Method::HEAD
-        || matches!(response.status(), StatusCode::NO_CONTENT | StatusCode::NOT_MODIFIED);
-    let stated = length.to_str().ok().and_then(|length| length.parse::<u64>().ok());
-    !bodiless && stated != response.body().size_hint().exact()
 }

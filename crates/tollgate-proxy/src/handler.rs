@@ -19,6 +19,7 @@ use tollgate_http::{
 use tower_service::Service;
 
 use crate::body::{RequestBody, read_json};
+use crate::default_host::add_default_host;
 use crate::problem::Problem;
 use crate::rejected::Rejected;
 use crate::session::Session;
@@ -82,12 +83,13 @@ where
                 let mut request = request.map(|incoming| RequestBody::new(incoming, limit, pace));
                 let upload = request.body().upload();
                 prepare_upgrade(&mut request, &settings.upgrades, &settings.request_fields);
+                add_default_host(&mut request, &settings.upstreams);
                 request.extensions_mut().insert(peer);
                 if let Some(client) = client {
                     request.extensions_mut().insert(client.clone());
                 }
                 request.extensions_mut().insert(session.clone());
-                read_json(&mut request, &settings.json_bodies).await;
+                read_json(&mut request, &settings.json_bodies, &settings.trusted_proxies).await;
                 let Ok(()) = poll_fn(|cx| service.poll_ready(cx)).await;
                 let Ok(mut answer) = service.call(request).await;
                 if let Some(reason) = reason_to_close(&upload, answer.status(), session) {

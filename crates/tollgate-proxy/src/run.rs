@@ -121,9 +121,7 @@ fn rules(settings: &Settings) -> ConnectionRules {
     ConnectionRules {
         limit: settings.limits.connections,
         limit_per_address: settings.limits.connections_per_address,
-        exempt: Box::new(move |address| {
-            trusted_proxies.load().iter().any(|network| network.contains(address))
-        }),
+        exempt: Box::new(move |address| trusted_proxies.contains(address)),
         keeps_one_free: false,
     }
 }

@@ -98,7 +98,9 @@ pub struct Timeouts {
     /// The longest time for which a client may read none of the bytes that are ready for it, after
     /// which its connection is closed. Over HTTP/2, a client also has to read each piece of a
     /// response (at most 16 KiB) within this time, even if its flow-control window has no room for
-    /// the piece. If the client does not, the stream is reset. Default: 60 s.
+    /// the piece. If the client does not, the stream is reset. Without
+    /// [`least_bytes_per_second`](Limits::least_bytes_per_second), a TLS client also has to read the
+    /// bytes in the proxy's TLS buffer (about 64 KiB at most) within this time. Default: 60 s.
     pub write_idle: Duration,
     /// The time for which the average rate of a client may stay below
     /// [`least_bytes_per_second`](Limits::least_bytes_per_second). Default: 10 s.

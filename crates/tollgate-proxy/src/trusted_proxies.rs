@@ -1,6 +1,6 @@
 //! The proxies whose forwarding fields are trusted.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use arc_swap::{ArcSwap, Guard};
 use tollgate::model::policy::Network;
@@ -14,6 +14,11 @@ impl TrustedProxies {
     /// Replaces the trusted networks.
     pub fn set(&self, networks: Vec<Network>) {
         self.0.store(Arc::new(networks));
+    }
+
+    /// Returns whether the canonical address `address` is in one of the networks.
+    pub(crate) fn contains(&self, address: IpAddr) -> bool {
+        self.0.load().iter().any(|network| network.contains(address))
     }
 
     /// Returns the current networks.

@@ -41,6 +41,11 @@ impl From<UploadFault> for CloseReason {
     }
 }
 
+/// The shortest time for which an upstream waits for the rest of a body before it gives up. An
+/// earlier response is the upstream's own decision, for example to refuse a request without reading
+/// its body. A later response may have been caused by a client that does not send the rest.
+const SHORTEST_STALL: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 struct Shared {
     began: Instant,
@@ -50,6 +55,8 @@ struct Shared {
     ended: AtomicBool,
     complete: AtomicBool,
     waits_for_client: AtomicBool,
+    /// The time at which the upstream first waited for the client.
+    first_wait: OnceLock<Instant>,
     forwarded: AtomicBool,
 }
 
@@ -63,6 +70,7 @@ impl Upload {
             ended: AtomicBool::new(false),
             complete: AtomicBool::new(is_empty),
             waits_for_client: AtomicBool::new(false),
+            first_wait: OnceLock::new(),
             forwarded: AtomicBool::new(false),
         }))
     }
@@ -102,15 +110,29 @@ impl Upload {
         self.0.complete.load(Ordering::Acquire)
     }
 
-    /// Records that the upstream is ready for more bytes of the body, and that the client has not
-    /// sent these bytes yet.
+    /// Records that the proxy or the upstream is ready for more bytes of the body, and that the
+    /// client has not sent these bytes yet.
     pub(crate) fn wait_for_client(&self) {
+        // Before the request is forwarded, the proxy itself reads the body, and no upstream waits.
+        if self.was_forwarded() {
+            self.0.first_wait.get_or_init(Instant::now);
+        }
         self.0.waits_for_client.store(true, Ordering::Release);
     }
 
     /// Returns whether the upstream is waiting for the client to send more of the body.
     pub(crate) fn waits_for_client(&self) -> bool {
         self.is_under_way() && self.0.waits_for_client.load(Ordering::Acquire)
+    }
+
+    /// Returns whether the client may have caused a response of the upstream that arrives now, by not
+    /// sending the rest of the body: the body failed, or the upstream is waiting for the client and
+    /// first did so some time ago. A client that sends single bytes does not start this time again.
+    pub(crate) fn is_withheld(&self) -> bool {
+        // The body may be dropped by now, if the upstream has closed its connection.
+        let waits = self.0.waits_for_client.load(Ordering::Acquire);
+        let waited = self.0.first_wait.get().is_some_and(|since| since.elapsed() >= SHORTEST_STALL);
+        !self.is_complete() && (self.fault().is_some() || (waits && waited))
     }
 
     /// Records that the request reached the forwarding service, and was not answered by a layer.
@@ -132,5 +154,56 @@ impl Upload {
 
     pub(crate) fn fault(&self) -> Option<UploadFault> {
         self.0.fault.get().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::*;
+
+    const MILLISECOND: Duration = Duration::from_millis(1);
+
+    /// The bug: the time counted from the start of the request, so a service that refused a request
+    /// at once seemed to have waited for its body if the request had waited inside the proxy.
+    #[tokio::test(start_paused = true)]
+    async fn an_immediate_refusal_was_not_refunded_after_a_wait_in_the_proxy() {
+        let upload = Upload::begin(false);
+        // The proxy reads JSON before the decision, and then the request waits for its limit.
+        upload.wait_for_client();
+        upload.progress();
+        advance(60 * SHORTEST_STALL).await;
+        upload.forward();
+        upload.wait_for_client();
+        assert!(!upload.is_withheld());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn single_bytes_do_not_start_the_time_again() {
+        let upload = Upload::begin(false);
+        upload.forward();
+        upload.wait_for_client();
+        advance(SHORTEST_STALL - MILLISECOND).await;
+        assert!(!upload.is_withheld());
+        upload.progress();
+        upload.wait_for_client();
+        advance(MILLISECOND).await;
+        assert!(upload.is_withheld());
+        upload.progress();
+        assert!(!upload.is_withheld(), "the upstream has not read the last bytes yet");
+        upload.wait_for_client();
+        upload.end();
+        assert!(upload.is_withheld(), "the upstream has closed its connection");
+        upload.complete();
+        assert!(!upload.is_withheld());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_body_that_failed_is_withheld_at_once() {
+        let upload = Upload::begin(false);
+        upload.forward();
+        upload.fail(UploadFault::Broken);
+        assert!(upload.is_withheld());
     }
 }

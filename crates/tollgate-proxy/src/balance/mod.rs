@@ -6,4 +6,4 @@ mod health;
 mod pick;
 mod router;
 
-pub(crate) use router::{Attempt, Exchange, Router};
+pub(crate) use router::{Attempt, Router};

@@ -14,6 +14,7 @@ use super::{
     pick::{RandomSequence, pick},
 };
 use crate::body::RequestBody;
+use crate::expected_response::ExpectedResponse;
 use crate::failure::UpstreamFailure;
 use crate::pool::{Links, Outgoing, Resend, StreamedBody, Unanswered};
 use crate::settings::Settings;
@@ -112,15 +113,6 @@ struct LastLookup {
     is_outdated: bool,
 }
 
-/// The kind of connection to the upstream that a request needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Exchange {
-    /// The request uses a pooled connection, which is kept for later requests.
-    Plain,
-    /// The request asks for another protocol, and needs a connection of its own.
-    Upgrade,
-}
-
 /// The address to which a request was last sent, shared with the task that waits for the response.
 /// `None` before the first attempt.
 #[derive(Debug, Default)]
@@ -144,13 +136,14 @@ impl Group {
     }
 
     /// Sends `outgoing` to one of the group's addresses, which is stored in `attempt`, and returns
-    /// the head of the response. The request is sent again in two cases only. Either no address
-    /// received the request, or the request is idempotent and has no body, and the pooled
-    /// connection that carried it was closed before the response began.
+    /// the head of the response. A response that `expected` does not include is a failure of the
+    /// address. The request is sent again in two cases only. Either no address received the
+    /// request, or the request is idempotent and has no body, and the pooled connection that
+    /// carried it was closed before the response began.
     pub(crate) async fn exchange(
         self: &Arc<Self>,
         outgoing: &mut Outgoing,
-        exchange: Exchange,
+        expected: &ExpectedResponse,
         attempt: &Attempt,
     ) -> Result<Response<StreamedBody>, UpstreamFailure> {
         if let Some(lookups) = &self.lookups {
@@ -166,12 +159,16 @@ impl Group {
             attempt.begin(endpoint);
             let guard = endpoint.in_flight.begin();
             endpoint.begin();
-            let answered = match exchange {
-                Exchange::Plain => endpoint.pool.exchange(outgoing, links).await,
-                Exchange::Upgrade => Box::pin(endpoint.pool.exchange_once(outgoing)).await,
+            let answered = match expected.upgrade {
+                None => endpoint.pool.exchange(outgoing, links).await,
+                // Another protocol needs a connection of its own.
+                Some(_) => Box::pin(endpoint.pool.exchange_once(outgoing)).await,
             };
             let Unanswered { failure, resend } = match answered {
                 Err(unanswered) => unanswered,
+                Ok(response) if !expected.includes(&response) => {
+                    Unanswered::from(UpstreamFailure::InvalidResponse)
+                }
                 Ok(response) => {
                     self.finish(endpoint, is_failure(response.status()));
                     return Ok(response.map(|body| body.counted(guard)));

@@ -59,6 +59,11 @@ impl StreamedBody {
         self
     }
 
+    /// Removes and returns the guard that counts the request as in flight.
+    pub(crate) fn take_guard(&mut self) -> Option<InFlightGuard> {
+        self.in_flight.take()
+    }
+
     fn release(&mut self) {
         let connection = std::mem::replace(&mut self.connection, Connection::Other);
         if let Connection::Pooled { link, pool } = connection {

@@ -1,7 +1,14 @@
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    convert::Infallible,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use http_body::{Body, Frame};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
@@ -68,6 +75,45 @@ async fn requests_of_one_connection_are_forwarded_as_http_1_1() {
     );
     assert_eq!(text(one).await, "GET /1 []");
     assert_eq!(text(other).await, "GET /2 []");
+}
+
+/// A body that does not state its length.
+struct OfUnknownLength(Option<Bytes>);
+
+impl Body for OfUnknownLength {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|data| Ok(Frame::data(data))))
+    }
+}
+
+/// The bug: the upstream received a GET or HEAD request of unknown length without its body.
+#[tokio::test]
+async fn the_body_of_a_get_without_a_length_was_dropped() {
+    let upstream = Recorder::start().await;
+    let proxy = Proxy::start(upstream.address).await;
+    let stream = TcpStream::connect(proxy.address).await.expect("the proxy accepts");
+    let (mut sender, connection) =
+        within(http2::handshake(TokioExecutor::new(), TokioIo::new(stream))).await.expect("HTTP/2");
+    tokio::spawn(connection);
+    for (method, length) in [(Method::GET, None), (Method::HEAD, None), (Method::GET, Some("2"))] {
+        let mut request = Request::builder().method(method.clone()).uri("http://a/b");
+        if let Some(length) = length {
+            request = request.header("content-length", length);
+        }
+        let body = OfUnknownLength(Some(Bytes::from("hi")));
+        let request = request.body(body).expect("a request");
+        let response = within(sender.send_request(request)).await.expect("a response");
+        assert_eq!(response.status(), StatusCode::OK);
+        let observed = upstream.take_one();
+        assert_eq!((observed.line, observed.body), (format!("{method} /b"), "hi".to_owned()));
+        assert_eq!(observed.headers.contains_key("transfer-encoding"), length.is_none());
+    }
 }
 
 #[tokio::test]

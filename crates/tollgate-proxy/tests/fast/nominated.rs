@@ -72,6 +72,11 @@ async fn a_token_that_connection_nominates_away_is_not_decided_on() {
 /// Sends a request with `fields`. Returns the header fields that the layer saw, and the request
 /// that the upstream received.
 async fn decided_and_seen(fields: &str, trusted: &str) -> (HeaderMap, Seen) {
+    let request = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
+    decided_and_seen_of(&request, trusted).await
+}
+
+async fn decided_and_seen_of(request: &str, trusted: &str) -> (HeaderMap, Seen) {
     let decided = Arc::new(Mutex::new(HeaderMap::new()));
     let memory = Arc::clone(&decided);
     let layer = layer_fn(move |forward: Forward| {
@@ -86,7 +91,6 @@ async fn decided_and_seen(fields: &str, trusted: &str) -> (HeaderMap, Seen) {
     let mut settings = settings(upstream.address);
     settings.trusted_proxies = vec![Network::parse(trusted).expect("a network")].into();
     let proxy = Proxy::layered(settings, layer).await;
-    let request = format!("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{fields}\r\n");
     assert_eq!(statuses(&exchange(proxy.address, request).await), [200]);
     let decided = std::mem::take(&mut *decided.lock());
     (decided, upstream.take_one())
@@ -113,6 +117,17 @@ async fn what_is_decided_on_is_what_the_upstream_gets() {
                 "{name} of {fields:?}: {decided:?} {observed:?}"
             );
         }
+    }
+}
+
+/// The bug: the proxy added the host of the upstream to a request without a host only after the
+/// decision, so the policy saw no host.
+#[tokio::test]
+async fn a_host_that_the_proxy_added_was_not_decided_on() {
+    for request in ["GET / HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nHost: a\r\n\r\n"] {
+        let (decided, observed) = decided_and_seen_of(request, "192.0.2.0/24").await;
+        assert_eq!(decided.get("host"), observed.headers.get("host"), "{request:?}");
+        assert_eq!(decided.get("host").is_some_and(|host| host == "a"), request.contains("Host"));
     }
 }
 

@@ -2,19 +2,22 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
-use http_body_util::BodyExt;
+use bytes::Bytes;
+use http::{Response, StatusCode};
+use http_body_util::{BodyExt, Full};
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    net::{TcpSocket, TcpStream},
     time::sleep,
 };
-use tollgate_proxy::{CloseReason, ConnectionMetrics, Settings};
+use tollgate_http::EVICTABLE_AFTER;
+use tollgate_proxy::{ClientAuthorities, CloseReason, ConnectionMetrics, Settings};
 
 use crate::{
+    certificates::{self, Authority},
     setup::{Proxy, exchange, header, settings, statuses, within},
     untaken::{connect, endless, send_request},
-    upstream::{Recorder, read_head, serve_raw},
+    upstream::{Recorder, read_head, serve, serve_raw},
 };
 
 const REQUEST: &str = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -81,6 +84,78 @@ async fn a_slow_reader_is_closed() {
     within(end.recv()).await.expect("the upstream's connection ends");
     until_closed(&metrics, CloseReason::SlowResponse).await;
     reading.abort();
+}
+
+/// Sends a request for `bytes` bytes, and reads the response after a pause that is longer than an
+/// idle connection is kept while another client waits. Returns the number of bytes of the body.
+async fn read_late<S: AsyncRead + AsyncWrite + Unpin>(mut stream: S, bytes: usize) -> usize {
+    stream.write_all(request_for(bytes).as_bytes()).await.expect("the proxy reads");
+    sleep(EVICTABLE_AFTER + Duration::from_millis(1_500)).await;
+    let mut all = Vec::new();
+    // The connection may end with a reset.
+    let _ = within(stream.read_to_end(&mut all)).await;
+    all.iter().filter(|byte| **byte == b'~').count()
+}
+
+fn request_for(bytes: usize) -> String {
+    format!("GET /{bytes} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+}
+
+/// Starts a proxy for one client at a time. A client reads a response of `bytes` bytes late, and
+/// another client waits. Returns the number of bytes that the first client received.
+async fn received(mut settings: Settings, authority: &Authority, bytes: usize) -> usize {
+    settings.limits.connections = 1;
+    let is_tls = settings.tls.is_some();
+    let connector = authority.connector(None, &["http/1.1"]);
+    let proxy = Proxy::with(settings).await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.set_recv_buffer_size(16 * 1_024).expect("a small buffer");
+    let stream = within(socket.connect(proxy.address)).await.expect("the proxy accepts");
+    let late = async {
+        if !is_tls {
+            return read_late(stream, bytes).await;
+        }
+        let name = "localhost".try_into().expect("a name");
+        read_late(within(connector.connect(name, stream)).await.expect("TLS"), bytes).await
+    };
+    let other = async {
+        sleep(Duration::from_millis(200)).await;
+        match is_tls {
+            false => exchange(proxy.address, request_for(1)).await,
+            true => certificates::exchange(&connector, proxy.address, &request_for(1)).await,
+        }
+    };
+    let (read, other) = tokio::join!(late, other);
+    assert_eq!(statuses(&other), [200]);
+    read
+}
+
+/// The bug: a connection counted as idle as soon as hyper had the rest of the response in its
+/// buffer. The connection was closed to make room for another client, and its client received only
+/// a part of the response.
+#[tokio::test]
+async fn a_response_was_cut_off_before_its_client_had_read_it() {
+    let upstream = serve(|request| async move {
+        let bytes: usize = request.uri().path()[1..].parse().expect("a number");
+        Response::new(Full::<Bytes>::from(vec![b'~'; bytes]))
+    })
+    .await;
+    let authority = Authority::new();
+    let over_tls = || {
+        let mut settings = settings(upstream);
+        settings.tls = Some(authority.server(ClientAuthorities::None, &["http/1.1"]));
+        settings
+    };
+    // The size of the kernel's buffers varies. One of these responses fits into all buffers
+    // together, but not into those of the kernel.
+    let sizes = [100_000, 130_000, 160_000, 190_000, 220_000];
+    let [a, b, c, d, e] = sizes.map(|bytes| {
+        let clear = received(settings(upstream), &authority, bytes);
+        let tls = received(over_tls(), &authority, bytes);
+        async move { tokio::join!(clear, tls) }
+    });
+    let received = tokio::join!(a, b, c, d, e);
+    assert_eq!(<[_; 5]>::from(received), sizes.map(|bytes| (bytes, bytes)));
 }
 
 #[tokio::test]

@@ -46,6 +46,35 @@ async fn an_agreed_upgrade_is_spliced() {
     }
 }
 
+/// The bug: an open tunnel was not counted as in flight, so the balance between addresses ignored
+/// it.
+#[tokio::test]
+async fn a_tunnel_was_not_in_flight_to_its_upstream() {
+    let upstream = serve_raw(|mut stream| async move {
+        read_head(&mut stream).await;
+        stream.write_all(AGREED).await.expect("the proxy reads");
+        echo(stream).await;
+    })
+    .await;
+    let settings = settings(upstream);
+    let metrics = settings.upstream_metrics.clone();
+    let in_flight = || metrics.addresses().iter().map(|one| one.in_flight).sum::<u32>();
+    let proxy = Proxy::with(settings).await;
+    let mut client = Client::connect(proxy.address).await;
+    client.send(WISH).await;
+    client.read_until("\r\n\r\n").await;
+    client.send("through the tunnel").await;
+    client.read_until("through the tunnel").await;
+    assert_eq!(in_flight(), 1);
+    drop(client);
+    within(async {
+        while in_flight() > 0 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn bytes_sent_early_wait_for_the_101() {
     let (early, mut observed) = mpsc::channel(1);

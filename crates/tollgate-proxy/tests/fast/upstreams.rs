@@ -22,7 +22,7 @@ use tollgate_proxy::{
 use crate::{
     certificates::Authority,
     setup::{Client, Proxy, exchange, statuses, within},
-    upstream::{Recorder, read_head, serve, serve_raw},
+    upstream::{Recorder, canned, read_head, serve, serve_raw},
 };
 
 const GET: &str = "GET /x HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
@@ -128,6 +128,33 @@ async fn an_address_that_answers_503_is_set_aside_and_comes_back() {
     })
     .await;
     assert!(!status_of(&settings, moody).is_set_aside);
+}
+
+/// The bug: a response that the proxy replaced by a 502, because it contradicted itself, counted as
+/// a success of its address. The address was never set aside.
+#[tokio::test]
+async fn an_address_with_contradictory_responses_counted_as_healthy() {
+    for answer in [
+        "HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-length: 2\r\n\r\nok",
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n",
+    ] {
+        let broken = canned(answer).await;
+        let recorder = Recorder::start().await;
+        let settings = balanced(&[url(broken), url(recorder.address)]);
+        let proxy = Proxy::with(settings.clone()).await;
+        within(async {
+            loop {
+                let status = statuses(&exchange(proxy.address, GET).await);
+                assert!(status == [200] || status == [502], "{status:?}");
+                if status_of(&settings, broken).is_set_aside {
+                    break;
+                }
+            }
+        })
+        .await;
+        assert!(status_of(&settings, broken).failures >= 3);
+        assert_eq!(status_of(&settings, recorder.address).failures, 0);
+    }
 }
 
 /// Starts an upstream that closes its first connection at the second request, after it has sent

@@ -129,11 +129,12 @@ pub struct Refused {
     pub limit: Option<Arc<Limit>>,
 }
 
-/// Marks a response that a proxy sends in place of the upstream before the whole body of the
-/// request has arrived. The proxy puts this mark into the response's extensions.
+/// Marks a response to a request whose whole body had not arrived: a response that a proxy sends in
+/// place of the upstream, or a response of an upstream that waited for the rest of the body. The
+/// proxy puts this mark into the response's extensions.
 ///
-/// The request may have reached the upstream, and the client could cause the failure by not sending
-/// the rest of the body. Such a request is never refunded, even if the policy refunds upstream
+/// The request may have reached the upstream, and the client could cause the response by not
+/// sending the rest of the body. Such a request is never refunded, even if the policy refunds upstream
 /// failures or the response's status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestIncomplete;

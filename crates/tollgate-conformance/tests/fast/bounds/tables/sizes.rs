@@ -16,11 +16,12 @@ pub(super) const REQUESTS: &[&[&str]] = &[
         "`MAX_QUEUE_LENGTH`, `MAX_QUEUED`",
     ],
     &[
-        "a request body that the proxy reads before it decides; all of them together",
-        "{MAX_READ_AHEAD:KiB}; {MAX_READ_AHEAD_TOGETHER:MiB}",
-        "a body is larger",
+        "a request body that the proxy reads before it decides; those of one client address; all of \
+         them together",
+        "{MAX_READ_AHEAD:KiB}; {MAX_READ_AHEAD_OF_ADDRESS:MiB}; {MAX_READ_AHEAD_TOGETHER:MiB}",
+        "bodies are larger",
         "The rule's `unread` applies",
-        "`MAX_READ_AHEAD`, `MAX_READ_AHEAD_TOGETHER`",
+        "`MAX_READ_AHEAD`, `MAX_READ_AHEAD_OF_ADDRESS`, `MAX_READ_AHEAD_TOGETHER`",
     ],
     &[
         "requests in flight of a node that [sheds load](load-shedding.md), without critical ones",
