@@ -162,6 +162,11 @@ impl Memcached {
     /// [`skew_max`](tollgate_core::Limit::skew_max), the server's clock decides the call. Do not
     /// call this function if callers pass times of their own choice.
     ///
+    /// The server reports its time in whole seconds, so its clock is known with an error of up to
+    /// 1 s. The `skew_max` of each limit must be at least 4 s. With a smaller value, calls with a
+    /// correct time are decided by this inexact clock, and below 2 s two nodes may discard each
+    /// other's state.
+    ///
     /// No call is decided before the server's clock is known.
     pub fn check_clock(&self) {
         self.is_checked.store(true, Ordering::Relaxed);

@@ -65,6 +65,33 @@ fn what_is_wrong_is_said_with_what_is_right() {
     }
 }
 
+/// Every node would decide by whole seconds of the server's clock, and nodes would discard each
+/// other's state.
+#[test]
+fn a_skew_max_that_memcached_cannot_measure_is_refused() {
+    let memcached = "{ memcached: { servers: a } }";
+    let memory = "{ memory: {} }";
+    let rollout =
+        "{ rollout: { percent: 0%, from: { memcached: { servers: a } }, to: { memory: {} } } }";
+    let result = |skew_max: &str, store: &str| {
+        let text = format!(
+            "secret: {{ file: /run/key }}\n\
+             limits:\n  core: {{ quota: 5, window: 1h, skew_max: {skew_max} }}\n\
+             rules: [{{ limits: core }}]\n\
+             store: {store}\n"
+        );
+        parse("shop.yaml", &text).map(drop).map_err(|mistakes| mistakes.to_string())
+    };
+    for (skew_max, store) in [("500ms", memcached), ("3999ms", memcached), ("2s", rollout)] {
+        let mistake = result(skew_max, store).unwrap_err();
+        assert!(mistake.contains("shop.yaml:3:43"), "{mistake}");
+        assert!(mistake.contains("at least 4s"), "{mistake}");
+    }
+    for (skew_max, store) in [("4s", memcached), ("500ms", memory)] {
+        assert_eq!(result(skew_max, store), Ok(()), "{skew_max} {store}");
+    }
+}
+
 /// With `layout: pairs`, reservations are reported with their position, because two plain numbers
 /// cannot store them. Limits that are stored as one item can have reservations.
 #[test]
