@@ -217,7 +217,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
         match (before, &outcome) {
             (None, Err(error)) | (Some(ReadError::Store(_)), Err(error @ ReadError::Table(_))) => {
                 tracing::warn!(
-                    "cannot read the overrides, the last known ones stay in force: {error}"
+                    "cannot read or store the overrides, the known ones stay in force: {error}"
                 );
             }
             (Some(_), Ok(())) => tracing::info!("the overrides can be read again"),

@@ -91,6 +91,7 @@ fn every_error_has_a_text_of_its_own() {
         &StoreError::Full,
         &StoreError::Unavailable,
         &StoreError::TimedOut,
+        &StoreError::NotPermitted,
         &StoreError::Corrupt,
         &NameError::Limit("core".into()),
         &NameError::Dimension("user".into()),
