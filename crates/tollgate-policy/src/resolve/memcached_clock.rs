@@ -8,15 +8,15 @@ use crate::raw::Limit;
 use crate::report::Report;
 use crate::settings::{MigrationStoreSettings, StoreSettings};
 
-/// The smallest `skew_max` of a limit in memcached. A server reports its time in whole seconds, so
-/// a node estimates it with an error of up to 1 s. A node decides by this estimate unless its own
-/// clock certainly differs from it by at most half of `skew_max`.
+/// The smallest `skew_max` of a limit in memcached. A server reports its time in whole seconds, and
+/// the estimates of two nodes can differ by 2.25 s (twice `TIME_UNCERTAINTY` of
+/// `tollgate-memcached`). A node decides by its estimate unless its own clock certainly differs from
+/// the server's by at most half of `skew_max`. So from 2.25 s on, the times by which two nodes decide
+/// never differ by more than `skew_max`, and neither node discards the state of the other.
 ///
-/// - From 2 s on, two nodes never differ by more than `skew_max`, so neither discards the state of
-///   the other.
-/// - From 4 s on, a correct clock always decides: its measured difference is at most 1 s, and so is
-///   the error of the measurement.
-const SMALLEST: Millis = Millis::from_secs(4);
+/// A smaller `skew_max` than 6.5 s permits that the estimate replaces a correct clock. No state is
+/// lost by this, so it is not refused.
+const SMALLEST: Millis = Millis::new(2_250);
 
 /// Reports limits with a smaller `skew_max` than [`SMALLEST`], if they are in memcached.
 pub(super) fn check(
@@ -32,7 +32,8 @@ pub(super) fn check(
         if let Some(skew_max) = skew_max.filter(|skew_max| skew_max.value.0 < SMALLEST) {
             let name = quoted(&named.name.value);
             let message = format_args!("`skew_max` of the limit {name} is too small for memcached");
-            let hint = "expected at least 4s, because memcached reports its time in whole seconds";
+            let hint =
+                "expected at least 2250ms, because memcached reports its time in whole seconds";
             report.error(skew_max.at, message, hint);
         }
     }
