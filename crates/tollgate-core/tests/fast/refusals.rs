@@ -106,6 +106,15 @@ fn every_error_has_a_text_of_its_own() {
     ]);
 }
 
+/// Without the library, a user with exactly the shipped permissions was told to grant them.
+#[test]
+fn a_missing_library_is_not_reported_only_as_a_missing_permission() {
+    let text = StoreError::NotPermitted.to_string();
+    for remedy in ["deploy/redis-acl.txt", "tollgate shards --library"] {
+        assert!(text.contains(remedy), "{text}");
+    }
+}
+
 #[test]
 fn pointers_have_bounds_and_keep_their_text() {
     let parse = JsonPointer::parse;

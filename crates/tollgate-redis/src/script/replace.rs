@@ -23,7 +23,8 @@ impl Step {
     /// no library into a server that runs the step in the module.
     ///
     /// # Errors
-    /// The server's error. The error has the code `NOPERM` if the user may run neither.
+    /// The server's error. The error has the code `NOPERM` if the user may not run the script, and
+    /// either may not call functions or the server lacks the library.
     pub(crate) async fn replace(
         &self,
         connection: &mut MultiplexedConnection,
