@@ -150,10 +150,10 @@ struct Shared<S> {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// The reason why the overrides could not be read.
+/// The reason why the overrides could not be read or stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum ReadError {
-    /// The store did not answer.
+    /// The store did not answer, or refused the call.
     Store(StoreError),
     /// The document was written by another version of this program, or by another program.
     Table(TableError),
@@ -220,7 +220,7 @@ impl<S: Store + AsRef<Backend> + Send + Sync + 'static> Shared<S> {
                     "cannot read or store the overrides, the known ones stay in force: {error}"
                 );
             }
-            (Some(_), Ok(())) => tracing::info!("the overrides can be read again"),
+            (Some(_), Ok(())) => tracing::info!("the overrides can be read and stored again"),
             _ => {}
         }
         outcome
