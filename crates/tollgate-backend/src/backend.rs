@@ -1,5 +1,6 @@
 //! The store that a policy file selects.
 
+mod local_charging;
 mod memcached;
 mod redis;
 mod rollout;

@@ -148,7 +148,7 @@ struct Shared<S> {
 /// The reason why a check failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum SyncError {
-    /// The store did not answer.
+    /// The store did not answer, or refused the call.
     Store(StoreError),
     /// The document was written by another version of this program, or by another program.
     Table(TableError),

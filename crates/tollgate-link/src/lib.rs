@@ -8,6 +8,7 @@
 
 mod backoff;
 mod circuit_breaker;
+mod connect_any;
 mod connector;
 mod health;
 mod last_error;
@@ -21,6 +22,7 @@ mod supervisor;
 
 pub use backoff::probe_delay;
 pub use circuit_breaker::{CircuitBreaker, CircuitState, Progress};
+pub use connect_any::{MAX_ADDRESSES, connect_any};
 pub use connector::Connector;
 pub use health::{Fault, Health};
 pub use last_error::LastError;

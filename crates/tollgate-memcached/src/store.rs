@@ -162,6 +162,14 @@ impl Memcached {
     /// [`skew_max`](tollgate_core::Limit::skew_max), the server's clock decides the call. Do not
     /// call this function if callers pass times of their own choice.
     ///
+    /// The server reports its time in whole seconds, and the estimates of two nodes can differ by
+    /// 2.25 s. So the `skew_max` of each limit must be at least 2.25 s. With a smaller value, two
+    /// nodes may discard each other's state.
+    ///
+    /// The estimate is up to 2.13 s ahead of or behind the clock of the server's machine. With a
+    /// `skew_max` of at least 6.5 s, a call with the time of that clock is never decided by the
+    /// estimate. With a smaller value it can be, and its time then changes by that difference.
+    ///
     /// No call is decided before the server's clock is known.
     pub fn check_clock(&self) {
         self.is_checked.store(true, Ordering::Relaxed);
@@ -169,8 +177,9 @@ impl Memcached {
 
     /// Returns the number of milliseconds by which the server's clock is ahead of a clock that
     /// shows `now`, and the maximum error of this number in milliseconds. The error exists because
-    /// the server returns its time in whole seconds. Returns `None` before the server has reported
-    /// its time.
+    /// the server returns its time in whole seconds. The server's clock, in this sense, is up to 1 s
+    /// ahead of or behind the clock of its machine, because the server rounds the time of its start.
+    /// Returns `None` before the server has reported its time.
     #[must_use]
     pub fn clock_offset(&self, now: Timestamp) -> Option<(i64, u64)> {
         let time = self.inner.steps.server().millis()?;
@@ -195,14 +204,7 @@ impl Memcached {
             let _ = self.inner.steps.server().connection(deadline).await;
         }
         let skew_max = limits.map(|limit| limit.skew_max().get()).min().unwrap_or_default();
-        match self.clock_offset(now) {
-            Some((ahead, uncertainty))
-                if ahead.unsigned_abs().saturating_add(uncertainty) > skew_max / 2 =>
-            {
-                Timestamp::from_millis(now.as_millis().saturating_add_signed(ahead))
-            }
-            Some(_) | None => now,
-        }
+        self.clock_offset(now).map_or(now, |offset| corrected(now, offset, skew_max))
     }
 
     /// Waits until every connection is open.
@@ -312,4 +314,40 @@ impl Store for Memcached {
 /// of the refund and the item of the limit.
 fn is_guarded(charge: &Charge<'_>) -> bool {
     matches!(charge.operation, Operation::Refund { deduplication: Deduplication::ById, .. })
+}
+
+/// Returns the time that decides a call that was made at `now`, if the server's clock is ahead by
+/// `ahead` ms with an error of up to `uncertainty` ms.
+fn corrected(now: Timestamp, (ahead, uncertainty): (i64, u64), skew_max: u64) -> Timestamp {
+    if ahead.unsigned_abs().saturating_add(uncertainty) <= skew_max / 2 {
+        return now;
+    }
+    Timestamp::from_millis(now.as_millis().saturating_add_signed(ahead))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The differences between the clocks of nodes and the server's clock that the test combines.
+    const APART: std::ops::RangeInclusive<i64> = -6_000..=6_000;
+
+    /// A node that decides by a time that is more than `skew_max` behind discards live state.
+    #[test]
+    fn two_nodes_never_decide_by_times_that_differ_by_more_than_skew_max() {
+        let server = 1_700_000_000_000_i64;
+        let error = TIME_UNCERTAINTY.cast_signed();
+        for skew_max in [2_250, 2_251, 4_000, 5_000, 7_000] {
+            let mut times = Vec::new();
+            for apart in APART.step_by(125).chain([-1, 1]) {
+                for error in [-error, -error / 2, 0, error / 2, error] {
+                    let now = Timestamp::from_millis((server + apart).cast_unsigned());
+                    let time = corrected(now, (error - apart, TIME_UNCERTAINTY), skew_max);
+                    times.push(time.as_millis());
+                }
+            }
+            let (first, last) = (times.iter().min().unwrap(), times.iter().max().unwrap());
+            assert!(last - first <= skew_max, "{skew_max}: {first} to {last}");
+        }
+    }
 }

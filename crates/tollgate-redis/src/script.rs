@@ -1,6 +1,7 @@
 //! The source of the step, for its use as a function or a script in a server.
 
 mod load;
+mod replace;
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -110,6 +111,8 @@ pub(crate) struct Step {
     tight_name: String,
     /// The name of the function that does not write.
     look_name: String,
+    /// The name of the function that replaces a document that nodes share.
+    replace_name: String,
     library: String,
     script: String,
     script_hash: String,
@@ -142,9 +145,10 @@ const SOURCE: &str = concat!(
 
 impl Step {
     fn new() -> Self {
-        let hash = Script::new(SOURCE).get_hash()[..8].to_owned();
-        let name = format!("tollgate_v1_{hash}");
+        let hashed = Script::new(&[SOURCE, replace::SOURCE].concat());
+        let name = format!("tollgate_v1_{}", &hashed.get_hash()[..8]);
         let (tight_name, look_name) = (format!("{name}_tight"), format!("{name}_look"));
+        let replace_name = format!("{name}_replace");
         // If the server is out of memory, it rejects a function without flags before the function
         // runs. In that case, the second function is called, which creates no keys. The third
         // function runs on replicas. All three functions run the same step, because jobs that only
@@ -155,11 +159,14 @@ impl Step {
              redis.register_function{{\
              function_name='{tight_name}', callback=run, flags={{'allow-oom'}}}}\n\
              redis.register_function{{\
-             function_name='{look_name}', callback=run, flags={{'no-writes'}}}}\n"
+             function_name='{look_name}', callback=run, flags={{'no-writes'}}}}\n\
+             {}\
+             redis.register_function('{replace_name}', replace)\n",
+            replace::SOURCE
         );
         let script = format!("{SOURCE}\nreturn run(KEYS, ARGV)\n");
         let script_hash = Script::new(&script).get_hash().to_owned();
-        Self { name, tight_name, look_name, library, script, script_hash }
+        Self { name, tight_name, look_name, replace_name, library, script, script_hash }
     }
 
     /// Returns the Redis command that makes the step execute `command`. `runs` and `access` select
@@ -214,6 +221,11 @@ pub(crate) async fn query(
 /// Returns whether the error means that the server does not have the step.
 pub(crate) fn is_unloaded(error: &RedisError) -> bool {
     error.code() == Some("NOSCRIPT") || detail(error).contains("Function not found")
+}
+
+/// Returns whether the error means that the user may not execute the command.
+pub(crate) fn is_denied(error: &RedisError) -> bool {
+    error.code() == Some("NOPERM")
 }
 
 /// Returns whether the error means that the server is out of memory. Before Redis 7.0, the server

@@ -1,30 +1,16 @@
 //! Documents that all Tollgate nodes share, such as the table of overrides. Each document has two
 //! keys, for its version and its content.
 
-use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
-use redis::{RedisError, RedisResult, Script};
+use redis::{RedisError, RedisResult};
 use tokio::time::timeout;
 use tollgate_core::StoreError;
 use tollgate_core::shared_blob::{BLOB_DEADLINE, CasOutcome, SharedBlob};
 
 use crate::link::{Link, Phase};
-
-/// A script that replaces a document and its version, if the stored version is the expected
-/// version. If the server evicted one of the two keys, the version is empty, as for
-/// [`BlobKeys::read`]. The script needs only permissions that the step also needs.
-static REPLACE: LazyLock<Script> = LazyLock::new(|| {
-    Script::new(
-        "local kept = redis.call('MGET', KEYS[1], KEYS[2])
-        local version = kept[1] and kept[2] and kept[1] or ''
-        if version ~= ARGV[1] then return 0 end
-        redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[4])
-        redis.call('SET', KEYS[2], ARGV[3], 'PX', ARGV[4])
-        return 1",
-    )
-});
+use crate::script::{STEP, is_denied, is_out_of_memory};
 
 /// The keys of a document called `NAME`: `tg1:{NAME}:version` and `tg1:{NAME}:document`. The two
 /// keys share a cluster slot. No key of a limit has such a name.
@@ -75,13 +61,12 @@ impl BlobKeys {
         document: &SharedBlob,
         lasting: Duration,
     ) -> Result<CasOutcome, StoreError> {
-        let mut call = REPLACE.prepare_invoke();
-        call.key(&self.version).key(&self.document).arg(before);
-        call.arg(&document.version).arg(&document.bytes);
-        call.arg(u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX));
+        let keys = [&*self.version, &*self.document];
+        let lasting = u64::try_from(lasting.as_millis()).unwrap_or(u64::MAX).to_string();
+        let arguments = [before, &document.version, &document.bytes, lasting.as_bytes()];
         let command = async |connection: &mut MultiplexedConnection| {
-            let done: u64 = call.invoke_async(connection).await?;
-            Ok(if done == 1 { CasOutcome::Stored } else { CasOutcome::Stale })
+            let is_replaced = STEP.replace(connection, keys, arguments).await?;
+            Ok(if is_replaced { CasOutcome::Stored } else { CasOutcome::Stale })
         };
         within(link, command).await
     }
@@ -106,8 +91,9 @@ async fn within<T>(
 
 fn meaning(error: &RedisError) -> StoreError {
     match error.code() {
-        Some("OOM") => StoreError::Full,
-        Some("NOPERM" | "WRONGTYPE") => StoreError::Corrupt,
+        _ if is_out_of_memory(error) => StoreError::Full,
+        _ if is_denied(error) => StoreError::NotPermitted,
+        Some("WRONGTYPE") => StoreError::Corrupt,
         _ => StoreError::Unavailable,
     }
 }

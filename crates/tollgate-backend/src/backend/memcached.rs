@@ -12,10 +12,11 @@ use tollgate_redis::ClockOffset;
 use tollgate_stores::failover_replay::ReplayCounts;
 use tollgate_stores::{Atomic, CallTimer, Shard, Sharded};
 
+use super::local_charging::LocalCharging;
 use super::server_store::ServerStore;
 use super::store_clock::{OffsetSource, StoreClock, Tolerance};
 use crate::settings::OpenError;
-use crate::shards::{START_WAIT, skew_max};
+use crate::shards::{Deciding, START_WAIT, skew_max};
 use crate::status::{Counts, MemcachedStatus};
 
 /// One server. The durations of the server's calls are measured.
@@ -35,11 +36,15 @@ pub struct MemcachedBackend {
     store: ServerStore<Servers>,
     /// The smallest `skew_max` of the policy, in milliseconds.
     skew_max: Arc<AtomicU64>,
+    local_charging: LocalCharging,
 }
 
 impl MemcachedBackend {
     pub(crate) fn new(store: ServerStore<Servers>, policy: &Policy) -> Self {
-        Self { store, skew_max: Arc::new(AtomicU64::new(skew_max(policy))) }
+        let decider = Arc::clone(&store.handles().decider);
+        let local_charging = LocalCharging::start(decider, Deciding::default());
+        let skew_max = Arc::new(AtomicU64::new(skew_max(policy)));
+        Self { store, skew_max, local_charging }
     }
 
     /// Creates the store on the server at `address`, and starts to connect. `deadline` is the
@@ -108,7 +113,9 @@ impl MemcachedBackend {
         self.servers().for_each(|server| server.store.store().check_clock());
         let tolerance = Tolerance::half_of(Arc::clone(&self.skew_max));
         let servers = Arc::clone(&self.store.handles().servers);
-        Arc::new(StoreClock::new(clock, servers, tolerance))
+        let clock: Arc<dyn Clock> = Arc::new(StoreClock::new(clock, servers, tolerance));
+        self.local_charging.set_clock(Arc::clone(&clock));
+        clock
     }
 
     /// Sets the permitted difference of clocks to the smallest `skew_max` of the limits of

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
-use tokio::task::AbortHandle;
-use tokio::time::{MissedTickBehavior, interval};
+use tollgate::Clock;
 use tollgate::model::{Policy, Timestamp};
-use tollgate::{Clock, SystemClock};
 use tollgate_policy::{DecisionClock, RedisSettings};
 use tollgate_redis::ClockOffset;
 use tollgate_stores::Rebalance;
 
-use super::server_store::{Decider, ServerStore};
+use super::local_charging::LocalCharging;
+use super::server_store::ServerStore;
 use super::store_clock::{OffsetSource, StoreClock, Tolerance};
 use crate::settings::{Refunds, deny_cache_ttl};
-use crate::shards::{Deciding, Heartbeats, Shard, ShardMap, ShardStore, WATCH_PERIOD, Watch};
+use crate::shards::{Heartbeats, Shard, ShardMap, ShardStore, Watch};
 use crate::status::{Counts, MapStatus, ShardStatus};
 
 /// The shards as one store, which can move subjects to another shard map.
@@ -40,9 +39,7 @@ pub struct RedisBackend {
     watch: Watch,
     /// The heartbeats of this node. `None` for an observer.
     heartbeats: Option<Heartbeats>,
-    /// The handle that stops the task that charges the shards for units that this node admitted
-    /// while a shard did not answer.
-    charging: AbortHandle,
+    _local_charging: LocalCharging,
 }
 
 impl RedisBackend {
@@ -53,8 +50,9 @@ impl RedisBackend {
         heartbeats: Option<Heartbeats>,
         clock: DecisionClock,
     ) -> Self {
-        let charging = charge_local(Arc::clone(&store.handles().decider), watch.deciding());
-        Self { store, shards, clock, watch, heartbeats, charging }
+        let decider = Arc::clone(&store.handles().decider);
+        let local_charging = LocalCharging::start(decider, watch.deciding());
+        Self { store, shards, clock, watch, heartbeats, _local_charging: local_charging }
     }
 
     /// Returns the status of the shards, in the order of the settings.
@@ -155,27 +153,5 @@ impl RedisBackend {
 impl OffsetSource for ShardMap {
     fn clock_offset(&self, now: Timestamp) -> Option<ClockOffset> {
         self.clock_offset(now)
-    }
-}
-
-/// Starts a task that, once per [`WATCH_PERIOD`], charges the shards for units that this node
-/// admitted while a shard did not answer. The units then count even if the node receives no more
-/// requests. The time of these charges is the time of the node's decision clock.
-fn charge_local(decider: Arc<Decider<Servers>>, clock: Deciding) -> AbortHandle {
-    let task = tokio::spawn(async move {
-        let mut ticks = interval(WATCH_PERIOD);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            ticks.tick().await;
-            let now = clock.get().map_or_else(|| SystemClock.now(), |clock| clock.now());
-            decider.charge_local(now).await;
-        }
-    });
-    task.abort_handle()
-}
-
-impl Drop for RedisBackend {
-    fn drop(&mut self) {
-        self.charging.abort();
     }
 }

@@ -13,7 +13,7 @@ use tollgate::overrides::{
     Effect, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
     OverrideStoreError, OverrideTarget,
 };
-use tollgate::{HashKey, Limiter};
+use tollgate::{Clock, HashKey, Limiter, SystemClock};
 use tollgate_backend::{Backend, OpenError, OverrideSync, Refunds};
 use tollgate_conformance::check_one_quota;
 use tollgate_conformance::suite::check_charges_of_one_quota;
@@ -75,6 +75,29 @@ async fn without_its_server_a_node_decides_by_its_share() {
         admitted += u32::from(readings.all_admitted());
     }
     assert!((1..=2).contains(&admitted), "{admitted}: a fifth of what was left");
+}
+
+/// The unit would otherwise count only when the node receives its next request, perhaps after the
+/// end of the window.
+#[tokio::test]
+async fn a_node_without_requests_charges_what_it_admitted_alone() {
+    let mut server = Server::start();
+    let store = open(&format!("{{ servers: '{}', deadline: 10s }}", server.address())).unwrap();
+    store.started().await;
+    let (limit, subject) = (window("core", 10, Millis::from_secs(3_600)), subject("a"));
+    server.kill();
+    let alone = store.apply(SystemClock.now(), &[take(&limit, &subject)]).await.unwrap();
+    assert!(matches!(alone.source(), DecisionSource::Fallback(_)), "{alone:?}");
+    server.revive();
+    let Backend::Memcached(fleet) = &store else { panic!("{store:?}") };
+    let charged = async {
+        while fleet.counts().local_charges.charged == 0 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, charged).await.expect("the unit is charged");
+    let readings = store.apply(SystemClock.now(), &[take(&limit, &subject)]).await.unwrap();
+    assert_eq!((readings.source(), readings[0].used), (DecisionSource::Store, 2));
 }
 
 #[tokio::test]

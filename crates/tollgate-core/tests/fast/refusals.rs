@@ -91,6 +91,7 @@ fn every_error_has_a_text_of_its_own() {
         &StoreError::Full,
         &StoreError::Unavailable,
         &StoreError::TimedOut,
+        &StoreError::NotPermitted,
         &StoreError::Corrupt,
         &NameError::Limit("core".into()),
         &NameError::Dimension("user".into()),
@@ -103,6 +104,15 @@ fn every_error_has_a_text_of_its_own() {
         &LevelError::EmptyKey,
         &LevelError::Duplicate { first: 1, second: 2, key: "user".into() },
     ]);
+}
+
+/// Without the library, a user with exactly the shipped permissions was told to grant them.
+#[test]
+fn a_missing_library_is_not_reported_only_as_a_missing_permission() {
+    let text = StoreError::NotPermitted.to_string();
+    for remedy in ["deploy/redis-acl.txt", "tollgate shards --library"] {
+        assert!(text.contains(remedy), "{text}");
+    }
 }
 
 #[test]

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
+use tokio::net::{UnixStream, lookup_host};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
-use tollgate_link::{Connector, Fault, Health, LinkLimits};
+use tollgate_link::{Connector, Fault, Health, LinkLimits, connect_any};
 
 use super::connection::{CallError, Connection};
 use super::error::LinkError;
@@ -129,7 +129,8 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin> Stream for S {}
 async fn open(address: &Address) -> std::io::Result<Box<dyn Stream>> {
     match address {
         Address::Tcp { host, port } => {
-            let stream = TcpStream::connect((host.as_str(), *port)).await?;
+            let addresses: Vec<_> = lookup_host((host.as_str(), *port)).await?.collect();
+            let stream = connect_any(&addresses).await?;
             stream.set_nodelay(true)?;
             Ok(Box::new(stream))
         }

@@ -66,10 +66,21 @@ impl LossDetector {
     }
 }
 
-/// The maximum error, in milliseconds, of the server's time. The server reports its time in whole
-/// seconds, so half a second is uncertain in both directions. The error also includes a late tick
-/// of the server's clock, and the transport of the answer.
-pub(crate) const TIME_UNCERTAINTY: u64 = 1_000;
+/// The maximum error, in milliseconds, of the server's time.
+///
+/// The server adds two numbers of whole seconds: the time of its start, and the time that has passed
+/// since then. The second number is the difference of two readings of a monotonic clock, both
+/// rounded down. A tick updates it about once a second, and the tick shifts within the second
+/// by 1 to 2 ms per tick. So the reported time is behind by 0 to 1 s because of the rounding, and by
+/// another 0 to 1 s because of the last tick. A further 250 ms are for a late tick and for the
+/// transport of the answer. By default a connection does not wait longer for the answer. With a
+/// deadline above 250 ms it does, and a slower answer makes the error larger until the next one.
+///
+/// Both numbers of the start are rounded once, in opposite directions. So the clock from which this
+/// error is measured is itself up to 1 s ahead of or behind the clock of the server's machine. This
+/// difference is the same for all nodes, and stays the same until the server restarts or the clock of
+/// its machine is set.
+pub(crate) const TIME_UNCERTAINTY: u64 = 1_125;
 
 impl LossDetector {
     /// Returns the server's time at `now` in milliseconds since the Unix epoch, with an error of at
@@ -78,7 +89,7 @@ impl LossDetector {
         let state = self.0.lock();
         let (stats, received_at) = state.last.as_ref()?;
         let passed = now.saturating_duration_since(*received_at).as_millis();
-        let middle = stats.time.saturating_mul(1_000).saturating_add(500);
+        let middle = stats.time.saturating_mul(1_000).saturating_add(TIME_UNCERTAINTY);
         Some(middle.saturating_add(u64::try_from(passed).unwrap_or(u64::MAX)))
     }
 }

@@ -4,6 +4,7 @@
 //! tollgate-memcached --test slow` run the program.
 
 mod cells;
+mod clock;
 mod conformance;
 mod exactness;
 mod faults;

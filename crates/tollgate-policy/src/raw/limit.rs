@@ -73,7 +73,7 @@ keys! {
         /// of `answers`.
         refuse: RefuseAnswer,
         /// How far stored times may be in the future, because clocks differ, before the stored
-        /// state is discarded. By default `5s`.
+        /// state is discarded. By default `5s`. With memcached at least `2250ms`.
         skew_max: Duration,
         /// The treatment of existing counters when the limit is changed. By default `keep`.
         on_change: OnChangeName,

@@ -15,6 +15,7 @@ mod fits;
 mod forwarding;
 pub(crate) mod jwt;
 mod limits;
+mod memcached_clock;
 mod memcached_pairs;
 mod metered;
 mod mode;
@@ -83,6 +84,7 @@ pub(crate) fn resolve(
     let traces = traces::traces(file, report);
     let store = store::store(file, &mut subjects, report);
     fits::check(&limits, &counted, store.as_ref(), report);
+    memcached_clock::check(&limits, store.as_ref(), report);
     if !report.is_clean() {
         return None;
     }

@@ -65,6 +65,33 @@ fn what_is_wrong_is_said_with_what_is_right() {
     }
 }
 
+/// The nodes' estimates of the server's clock would differ by more than `skew_max`, and nodes would
+/// discard each other's state.
+#[test]
+fn a_skew_max_that_memcached_cannot_measure_is_refused() {
+    let memcached = "{ memcached: { servers: a } }";
+    let memory = "{ memory: {} }";
+    let rollout =
+        "{ rollout: { percent: 0%, from: { memcached: { servers: a } }, to: { memory: {} } } }";
+    let result = |skew_max: &str, store: &str| {
+        let text = format!(
+            "secret: {{ file: /run/key }}\n\
+             limits:\n  core: {{ quota: 5, window: 1h, skew_max: {skew_max} }}\n\
+             rules: [{{ limits: core }}]\n\
+             store: {store}\n"
+        );
+        parse("shop.yaml", &text).map(drop).map_err(|mistakes| mistakes.to_string())
+    };
+    for (skew_max, store) in [("500ms", memcached), ("2249ms", memcached), ("2s", rollout)] {
+        let mistake = result(skew_max, store).unwrap_err();
+        assert!(mistake.contains("shop.yaml:3:43"), "{mistake}");
+        assert!(mistake.contains("at least 2250ms"), "{mistake}");
+    }
+    for (skew_max, store) in [("2250ms", memcached), ("5s", memcached), ("500ms", memory)] {
+        assert_eq!(result(skew_max, store), Ok(()), "{skew_max} {store}");
+    }
+}
+
 /// With `layout: pairs`, reservations are reported with their position, because two plain numbers
 /// cannot store them. Limits that are stored as one item can have reservations.
 #[test]

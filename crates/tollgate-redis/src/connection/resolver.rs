@@ -10,13 +10,12 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
+pub use tollgate_link::MAX_ADDRESSES;
+use tollgate_link::connect_any;
 
 /// The longest time for a lookup if an earlier result is known. After this time, the earlier result
 /// is used, and the rest of the connect time remains for connecting.
 pub const LOOKUP_MAX: Duration = Duration::from_millis(250);
-
-/// The most addresses of one host name that are tried.
-pub const MAX_ADDRESSES: usize = 16;
 
 /// The addresses of a host name, or the error of the lookup.
 pub type LookupResult<'a> = Pin<Box<dyn Future<Output = io::Result<Vec<SocketAddr>>> + Send + 'a>>;
@@ -60,11 +59,12 @@ impl NameResolver {
         self.network.0.as_deref()
     }
 
-    /// Connects to an address of `host`, without a time limit.
+    /// Connects to an address of `host`, without a time limit. If `host` is a name with several
+    /// addresses, an address that does not answer does not block the others.
     pub(super) async fn connect(&self, host: &str, port: u16) -> io::Result<TcpStream> {
         match host.parse::<IpAddr>() {
             Ok(address) => TcpStream::connect((address, port)).await,
-            Err(_) => TcpStream::connect(&*self.addresses(host, port).await?).await,
+            Err(_) => connect_any(&self.addresses(host, port).await?).await,
         }
     }
 
@@ -112,7 +112,14 @@ impl Eq for NameResolver {}
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
     use super::*;
+
+    /// The time limit of a wait. The kernel keeps trying to connect for longer.
+    const PATIENCE: Duration = Duration::from_secs(20);
+    /// The time after which an attempt to connect counts as unanswered.
+    const PAUSE: Duration = Duration::from_millis(300);
 
     /// The result of the lookup, as the test sets it.
     #[derive(Clone, Debug)]
@@ -166,5 +173,27 @@ mod tests {
         assert!(other.addresses("other.example", 6379).await.is_err(), "it never led anywhere");
         assert_eq!(names, other);
         assert_ne!(names, NameResolver::default());
+    }
+
+    /// Every attempt to connect would begin with the address that does not answer, and would spend
+    /// all its time there.
+    #[tokio::test]
+    async fn an_address_that_does_not_answer_does_not_keep_a_node_from_the_others() {
+        let silent = TcpSocket::new_v4().unwrap();
+        silent.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+        let silent = silent.listen(1).unwrap();
+        let never = silent.local_addr().unwrap();
+        // The kernel answers no further attempt once this many connections wait to be accepted.
+        let mut waiting = Vec::new();
+        while let Ok(stream) = timeout(PAUSE, TcpStream::connect(never)).await {
+            waiting.push(stream.unwrap());
+        }
+        let answers = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let answers = (answers.local_addr().unwrap(), answers);
+        let leads = Script::Leads(vec![never, answers.0]);
+        let names = NameResolver::by(Arc::new(ScriptedLookup(Mutex::new(leads))));
+        let connected = timeout(PATIENCE, names.connect("limits.example", 6379)).await;
+        let connected = connected.expect("the other address answers").unwrap();
+        assert_eq!(connected.peer_addr().unwrap(), answers.0);
     }
 }

@@ -4,8 +4,8 @@ use redis::aio::MultiplexedConnection;
 use redis::{RedisError, RedisResult};
 
 use super::{
-    Access, ReadVerb, RuntimeChoice, Step, StepRuntime, detail, is_out_of_memory, is_unloaded,
-    query,
+    Access, ReadVerb, RuntimeChoice, Step, StepRuntime, detail, is_denied, is_out_of_memory,
+    is_unloaded, query,
 };
 use crate::command::{Command, KeyCreation};
 
@@ -231,10 +231,6 @@ async fn load_library(connection: &mut MultiplexedConnection, library: &str) -> 
         Err(error) if detail(&error).contains("already exists") => Ok(()),
         Err(error) => Err(error),
     }
-}
-
-fn is_denied(error: &RedisError) -> bool {
-    error.code() == Some("NOPERM")
 }
 
 /// Returns true if `error` does not show whether the server has the step: no answer arrived, or the

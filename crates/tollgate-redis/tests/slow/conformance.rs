@@ -8,7 +8,7 @@ use crate::kit::{QUICK, Server, Version, on_every_version, wait_for_replica};
 use crate::shard::Way;
 use redis::aio::MultiplexedConnection;
 use tollgate_conformance::{PlainHash, check};
-use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
+use tollgate_core::{CasOutcome, Charge, Readings, SharedBlob, Store, StoreError, Timestamp};
 use tollgate_redis::{
     CircuitState, Credentials, Endpoint, Keys, LinkLimits, Redis, RedisShard, RuntimeChoice,
     Secret, SecretSource, ShardSettings, StepRuntime, function_library,
@@ -23,6 +23,7 @@ on_every_version! {
     the_suite_passes
     the_suite_passes_as_the_shipped_user
     the_suite_passes_on_a_shard_before_and_after_a_failover
+    the_shipped_user_replaces_documents
 }
 
 fn keys() -> Keys {
@@ -87,6 +88,60 @@ async fn the_suite_passes_with_a_library_that_an_administrator_loaded() {
         check(&store, "after").await;
         assert_eq!(store.runtime(), StepRuntime::Function);
     }
+}
+
+async fn the_shipped_user_replaces_documents(version: Version) {
+    for way in Way::of(version) {
+        let server = way.start(version, &[]).await;
+        admit_shipped_user(&server, *way).await;
+        let store = shard(&server, &[], way.choice());
+        is_on(&store, [&server]).await;
+        replaces_documents(&store, &format!("{way:?}")).await;
+        server.assert_every_key_ends().await;
+    }
+}
+
+/// Overrides and tenants are such documents. With a script, which the user may not run, no node
+/// could change them.
+#[tokio::test]
+async fn documents_are_replaced_without_permission_to_load_code() {
+    let user = Version::user_below("# Without permission to load code");
+    let words: Vec<_> = user.iter().map(String::as_str).collect();
+    for version in [Version::System, Version::Redis82, Version::Valkey91] {
+        for way in [Way::Function, Way::Module] {
+            let server = way.start(version, &[]).await;
+            server.execute(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
+            if way == Way::Module {
+                admit_to_module(&server).await;
+            }
+            server.execute(&["FUNCTION", "LOAD", function_library()]).await;
+            let store = shard(&server, &[], way.choice());
+            is_on(&store, [&server]).await;
+            replaces_documents(&store, &format!("{version:?} {way:?}")).await;
+            server.assert_every_key_ends().await;
+            server.execute(&["FUNCTION", "FLUSH"]).await;
+            let next = document("4");
+            let replaced = store.replace_shared_blob("rules", b"3", &next, PATIENCE).await;
+            assert_eq!(replaced, Err(StoreError::NotPermitted));
+        }
+    }
+}
+
+async fn replaces_documents(store: &RedisShard, whose: &str) {
+    for (before, after, expected) in [
+        ("", "1", CasOutcome::Stored),
+        ("", "2", CasOutcome::Stale),
+        ("1", "3", CasOutcome::Stored),
+    ] {
+        let (before, after) = (before.as_bytes(), document(after));
+        let replaced = store.replace_shared_blob("rules", before, &after, PATIENCE).await;
+        assert_eq!(replaced, Ok(expected), "{whose}");
+    }
+    assert_eq!(store.shared_blob("rules").await, Ok(document("3")), "{whose}");
+}
+
+fn document(version: &str) -> SharedBlob {
+    SharedBlob { version: version.into(), bytes: format!("rules {version}").into() }
 }
 
 /// The suite runs through batchers as the shipped user, and the replica answers read-only calls.
@@ -178,7 +233,12 @@ async fn admit_shipped_user(server: &Server, way: Way) {
     let words: Vec<_> = words.iter().map(String::as_str).collect();
     server.execute(&[&["ACL", "SETUSER"], &words[..]].concat()).await;
     if matches!(way, Way::Module | Way::Tables) {
-        let commands = ["+tollgate.step", "+tollgate.tight", "+tollgate.look"];
-        server.execute(&[&["ACL", "SETUSER", "tollgate"], &commands[..]].concat()).await;
+        admit_to_module(server).await;
     }
+}
+
+/// Adds the permissions of `docs/module.md` to the shipped user.
+async fn admit_to_module(server: &Server) {
+    let commands = ["+tollgate.step", "+tollgate.tight", "+tollgate.look"];
+    server.execute(&[&["ACL", "SETUSER", "tollgate"], &commands[..]].concat()).await;
 }

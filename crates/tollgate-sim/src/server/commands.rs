@@ -158,7 +158,7 @@ impl Server {
         let suffix = self.library.as_deref().and_then(|name| function.strip_prefix(name));
         let is_look = match suffix {
             Some("_look") => true,
-            Some("" | "_tight") => false,
+            Some("" | "_tight" | "_replace") => false,
             _ => return reads(Reply::error("ERR Function not found")),
         };
         if only_reads && !is_look {
@@ -167,6 +167,7 @@ impl Server {
         let is_tight = suffix == Some("_tight");
         match self.refused().filter(|_| !is_look) {
             Some(error) if self.role != Role::Primary || !is_tight => reads(error),
+            _ if suffix == Some("_replace") => self.replace(arguments),
             _ => self.call_step(arguments, is_look),
         }
     }
@@ -178,9 +179,7 @@ impl Server {
         }
         let (reply, writes) = match arguments {
             // The script that replaces a document has four arguments, and the step has one.
-            [_, b"2", version, document, before, after, bytes, lives] => {
-                self.replace([*version, *document], before, [*after, *bytes], lives)
-            }
+            [_, b"2", _, _, _, _, _, _] => self.replace(arguments),
             _ => self.call_step(arguments, only_reads),
         };
         match self.refused() {
@@ -190,16 +189,14 @@ impl Server {
         }
     }
 
-    /// Executes the script that replaces a shared document. Replaces the values of the two keys
-    /// `names`, the version and the content, if the version is `before`. Both keys expire after
+    /// Executes the function or the script that replaces a shared document. Replaces the values of
+    /// two keys, the version and the content, if the version is `before`. Both keys expire after
     /// `lives` ms.
-    fn replace(
-        &self,
-        names: [&[u8]; 2],
-        before: &[u8],
-        values: [&[u8]; 2],
-        lives: &[u8],
-    ) -> (Reply, Vec<Write>) {
+    fn replace(&self, arguments: &[&[u8]]) -> (Reply, Vec<Write>) {
+        let [_, b"2", version, document, before, after, bytes, lives] = *arguments else {
+            return wrong_arity();
+        };
+        let (names, values) = ([version, document], [after, bytes]);
         let known = self.entry(names[0]).map(|entry| &*entry.value).unwrap_or_default();
         if known != before {
             return reads(Reply::Number(0));

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use tollgate::model::{KeyedHash, Millis, Subject, Value};
+use tollgate::model::{KeyedHash, Millis, StoreError, Subject, Value};
 use tollgate::overrides::{
     Effect, NEVER, Override, OverrideChange, OverrideScope, OverrideStorage, OverrideStore,
     OverrideStoreError, OverrideTarget,
@@ -11,17 +11,23 @@ use tollgate::overrides::{
 use tollgate::{HashKey, Limiter};
 use tollgate_backend::{Backend, MAX_LOCAL_OVERRIDES, OverrideSync, Refunds};
 use tollgate_policy::KeySource;
+use tollgate_redis::function_library;
 
-use crate::kit::Server;
+use crate::kit::{Server, Version};
 use crate::redis::fleet::{PATIENT, loaded, shards};
 use crate::redis::pairs::served;
 
 /// Starts a node over `servers`, with the secret of all nodes, and waits until the node is
 /// connected.
 async fn node(servers: &[&Server]) -> (Arc<Limiter<Backend>>, OverrideSync) {
+    node_with(servers, "").await
+}
+
+/// Starts a node like [`node`], with more settings of the store.
+async fn node_with(servers: &[&Server], more: &str) -> (Arc<Limiter<Backend>>, OverrideSync) {
     let mut secret = tempfile::NamedTempFile::new().unwrap();
     secret.write_all(b"the secret of every node of this test").unwrap();
-    let mut loaded = loaded(&format!("{PATIENT}, {}", shards(servers)));
+    let mut loaded = loaded(&format!("{PATIENT}, {}{more}", shards(servers)));
     loaded.settings.key = KeySource::File { path: secret.path().into() };
     let limiter = Arc::new(tollgate_backend::limiter(loaded, Refunds::ByResponses).unwrap());
     served(limiter.store()).await;
@@ -204,6 +210,38 @@ async fn an_override_can_be_set_on_one_node_while_its_shard_is_down() {
         assert_eq!(effects(kept), expected, "what another node stored later stays");
     }
     assert_eq!(a.table(), b.table());
+}
+
+/// An operator may need the override at once, for example to block an abusive client.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_override_that_the_user_may_not_store_is_in_force_on_its_node() {
+    let server = Server::start().await;
+    let user = Version::user_below("# Without permission to load code");
+    let user: Vec<_> = user.iter().map(String::as_str).collect();
+    server.execute(&[&["ACL", "SETUSER"], &user[..]].concat()).await;
+    server.execute(&["FUNCTION", "LOAD", function_library()]).await;
+    let mut password = tempfile::NamedTempFile::new().unwrap();
+    password.write_all(b"password\n").unwrap();
+    let credentials =
+        format!(", user: tollgate, password: {{ file: \"{}\" }}", password.path().display());
+    let (limiter, kept) = node_with(&[&server], &credentials).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    kept.refresh().await.unwrap();
+    assert_eq!((held(&kept), kept.storage()), (1, IN_STORE));
+
+    server.execute(&["ACL", "SETUSER", "tollgate", "-fcall"]).await;
+    let change = changed(&limiter, "2", Effect::Blocked);
+    let result = kept.change(limiter.now(), change).await.unwrap();
+    assert_eq!((held(&kept), result.pending), (2, Some(StoreError::NotPermitted)));
+    kept.refresh().await.unwrap_err();
+    let OverrideStorage::InStore { failure: Some(failure), .. } = kept.storage() else {
+        panic!("{kept:?}")
+    };
+    assert!(failure.contains("deploy/redis-acl.txt"), "{failure}");
+
+    server.execute(&["ACL", "SETUSER", "tollgate", "+fcall"]).await;
+    until_stored(&kept).await;
+    assert_eq!(held(&kept), 2);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -210,8 +210,8 @@ pub(in crate::http) struct OverrideResponse {
     pub(in crate::http) after: Option<OverrideDetails>,
     /// The number of changes that led to the current overrides.
     pub(in crate::http) version: u64,
-    /// True if the change is in force on this node only, because the store does not answer. The
-    /// node stores it when it answers again.
+    /// True if the change is in force on this node only, because the store did not accept it.
+    /// The node stores it when the store accepts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub(in crate::http) pending: Option<bool>,
