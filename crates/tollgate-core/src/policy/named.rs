@@ -134,8 +134,11 @@ impl Dimension {
             SubjectSource::FirstOf { dimensions } => dimensions.as_slice(),
             _ => slice::from_ref(self),
         };
-        let forms = parts.iter().map(|part| part.normal(value, case).unwrap_or(value.into()));
-        forms.reduce(|one, other| if other == value { other } else { one }).unwrap_or(value.into())
+        let form = |part: &Self| part.normal(value, case).unwrap_or_else(|_| value.into());
+        let forms = parts.iter().map(form);
+        forms
+            .reduce(|one, other| if other == value { other } else { one })
+            .unwrap_or_else(|| value.into())
     }
 
     fn value<'v>(&self, normal: Option<&'v str>) -> Value<'v> {
