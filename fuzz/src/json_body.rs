@@ -4,7 +4,7 @@
 #[allow(dead_code, unreachable_pub)]
 mod follower;
 
-use follower::Follower;
+use follower::{Follower, Found};
 use serde_json::Value;
 use tollgate_core::policy::JsonPointer;
 
@@ -33,7 +33,11 @@ fn found(pointer: &JsonPointer, pieces: &[&[u8]]) -> Vec<String> {
     let mut follower = Follower::default();
     let mut found = Vec::new();
     for piece in pieces {
-        follower.push(pointer.steps(), piece, &mut |text| found.push(text.to_owned()));
+        follower.push(pointer.steps(), piece, &mut |value| {
+            if let Found::Text(text) | Found::Number(text) = value {
+                found.push(text.to_owned());
+            }
+        });
     }
     found
 }

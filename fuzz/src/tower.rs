@@ -7,6 +7,9 @@ mod events;
 #[path = "../../crates/tollgate/src/tower/meter/follower.rs"]
 #[allow(unreachable_pub)]
 mod follower;
+#[path = "../../crates/tollgate/src/tower/meter/integer.rs"]
+#[allow(unreachable_pub)]
+mod integer;
 #[path = "../../crates/tollgate/src/tower/meter/watch.rs"]
 #[allow(unreachable_pub)]
 mod watch;
