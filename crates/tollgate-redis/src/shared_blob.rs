@@ -27,15 +27,17 @@ impl BlobKeys {
     }
 
     /// Returns the version of the document without its content. The version is empty if the
-    /// document does not exist.
+    /// document does not exist, or if the server lost one of the two keys.
     pub(crate) async fn version(&self, link: &Link) -> Result<Vec<u8>, StoreError> {
-        let mut command = redis::cmd("MGET");
-        command.arg(&self.version);
-        let command = async |connection: &mut MultiplexedConnection| {
-            let [version]: [Option<Vec<u8>>; 1] = command.query_async(connection).await?;
-            Ok(version.unwrap_or_default())
+        let mut commands = redis::pipe();
+        commands.cmd("MGET").arg(&self.version).cmd("EXISTS").arg(&self.document);
+        let commands = async |connection: &mut MultiplexedConnection| {
+            let (version, is_whole): ([Option<Vec<u8>>; 1], bool) =
+                commands.query_async(connection).await?;
+            let [version] = version;
+            Ok(version.filter(|_| is_whole).unwrap_or_default())
         };
-        within(link, command).await
+        within(link, commands).await
     }
 
     /// Returns the document with its version.

@@ -31,6 +31,10 @@ impl Server {
             }
             "INFO" => reads(Reply::text(self.info(arguments))),
             "MGET" => reads(Reply::List(arguments.iter().map(|name| self.get(name)).collect())),
+            "EXISTS" => {
+                let there = arguments.iter().filter(|name| self.entry(name).is_some()).count();
+                reads(Reply::Number(i64::try_from(there).unwrap_or(i64::MAX)))
+            }
             "SET" => self.set(arguments),
             "PEXPIRE" => self.expire(arguments),
             "FUNCTION" => self.load_function(arguments),
@@ -190,14 +194,15 @@ impl Server {
     }
 
     /// Executes the function or the script that replaces a shared document. Replaces the values of
-    /// two keys, the version and the content, if the version is `before`. Both keys expire after
-    /// `lives` ms.
+    /// two keys, the version and the content, if the version is `before`. The version is empty if one
+    /// of the two keys is missing. Both keys expire after `lives` ms.
     fn replace(&self, arguments: &[&[u8]]) -> (Reply, Vec<Write>) {
         let [_, b"2", version, document, before, after, bytes, lives] = *arguments else {
             return wrong_arity();
         };
         let (names, values) = ([version, document], [after, bytes]);
-        let known = self.entry(names[0]).map(|entry| &*entry.value).unwrap_or_default();
+        let stored = self.entry(names[0]).filter(|_| self.entry(names[1]).is_some());
+        let known = stored.map(|entry| &*entry.value).unwrap_or_default();
         if known != before {
             return reads(Reply::Number(0));
         }

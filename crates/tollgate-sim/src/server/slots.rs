@@ -180,7 +180,7 @@ impl Server {
         let owner = member.owners.owner(slot);
         let moved = || Some(Reply::error(format!("MOVED {slot} {}:{PORT}", names[owner])));
         if let Role::Replica(primary) = self.role {
-            let is_read = matches!(args[0], b"MGET" | b"FCALL_RO" | b"EVALSHA_RO");
+            let is_read = matches!(args[0], b"MGET" | b"EXISTS" | b"FCALL_RO" | b"EVALSHA_RO");
             return if is_read_only && is_read && owner == primary { None } else { moved() };
         }
         let missing = keys.iter().filter(|key| self.entry(key).is_none()).count();
@@ -215,7 +215,7 @@ impl Server {
 /// Returns the keys of a command.
 fn keys<'a, 'b>(args: &'a [&'b [u8]]) -> &'a [&'b [u8]] {
     match args {
-        [b"MGET", keys @ ..] => keys,
+        [b"MGET" | b"EXISTS", keys @ ..] => keys,
         [b"SET" | b"PEXPIRE", key, ..] => slice::from_ref(key),
         [b"FCALL" | b"FCALL_RO" | b"EVALSHA" | b"EVALSHA_RO", _, count, rest @ ..] => {
             let count = std::str::from_utf8(count).ok().and_then(|count| count.parse().ok());

@@ -96,6 +96,13 @@ fn a_server_with_few_commands_receives_new_keys_soon_after_it_was_out_of_memory(
     assert_sound(Kind::Cluster, &[1_142_062]);
 }
 
+/// The defect: while a slot moved, a server lost the content and not the version of the overrides.
+/// After that, no override could be changed.
+#[test]
+fn a_document_that_is_lost_without_its_version_is_written_again() {
+    assert_sound(Kind::Overrides, &[1_269_017]);
+}
+
 /// The defect: the bound on units that a rollout admits did not include charges of the only node in
 /// flight while the percentage changed. Such a charge reached the old store after the subject's
 /// usage had been read there.

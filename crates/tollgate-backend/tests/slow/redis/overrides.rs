@@ -107,6 +107,27 @@ async fn what_the_server_lost_is_put_back_and_has_an_end() {
     }
 }
 
+/// The defect: a server that had the version and not the content of the overrides accepted no
+/// change, and no node restored the content.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_without_its_document_prevented_all_changes() {
+    let server = Server::start().await;
+    let (limiter, kept) = node(&[&server]).await;
+    set(&limiter, &kept, "1").await.unwrap();
+    for part in ["version", "document"] {
+        server.execute(&["DEL", &format!("tg1:{{overrides}}:{part}")]).await;
+        kept.refresh().await.unwrap();
+        let (_other, later) = node(&[&server]).await;
+        later.refresh().await.unwrap();
+        assert_eq!(later.table(), kept.table());
+    }
+    drop((limiter, kept));
+    server.execute(&["DEL", "tg1:{overrides}:document"]).await;
+    let (limiter, later) = node(&[&server]).await;
+    set(&limiter, &later, "2").await.unwrap();
+    assert_eq!(held(&later), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_override_without_an_end_is_stored_for_a_year_and_again_by_a_node_that_starts() {
     let server = Server::start().await;
