@@ -39,8 +39,8 @@ static METERS: LazyLock<Vec<Arc<Meter>>> = LazyLock::new(|| {
     [size].into_iter().chain(POINTERS.iter().map(json)).collect()
 });
 
-/// The costs do not depend on how a body arrives, and include what a parser of whole documents finds
-/// in the last event.
+/// The costs do not depend on how a body arrives, and include the numbers that a parser of whole
+/// documents finds in the last event.
 pub fn check(data: &[u8]) {
     let Some((&[form], rest)) = data.split_first_chunk::<1>() else { return };
     let Some((body, place)) = crate::cut(rest) else { return };

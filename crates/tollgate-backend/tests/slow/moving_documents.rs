@@ -94,7 +94,7 @@ async fn documents_move(stores: &Move) {
     assert_eq!(after_it.read().await, (6, 6));
     drop(during_it);
 
-    // What was removed does not come back from the previous place.
+    // Overrides that were removed do not come back from the previous place.
     for name in ["one", "three", "four", "five", "six", "seven"] {
         after_it.remove(name).await;
     }

@@ -140,8 +140,8 @@ fn number(field: &Field<Amount>, value: &str) -> Option<u64> {
 
 /// Returns `Some` if the values of the subject with the index `index` may select numbers, such as
 /// quotas. Returns `None` after reporting that they may not: clients can choose the value, or only
-/// the hash of the value is stored. `by` is the key that names the subject, and `what` is what the
-/// subject would select.
+/// the hash of the value is stored. `by` is the key that names the subject, and `what` names the
+/// numbers that the subject would select.
 pub(super) fn is_trusted(
     index: usize,
     by: &Spanned<Text>,

@@ -70,8 +70,8 @@ impl<S: Store> Limiter<S> {
 
     /// Returns the status of every limit of `planned` at `now`, and the component that returned the
     /// statuses, such as the store or a fallback. Charges nothing. Includes limits that are not
-    /// enforced for their subjects, and, beside limits that an override blocks, the other limits.
-    /// Leaves out limits that an override lifts.
+    /// enforced for their subjects. If an override blocks some limits, includes the other limits
+    /// too. Leaves out limits that an override lifts.
     ///
     /// # Errors
     /// [`StoreError`] if the store does not answer.
