@@ -22,8 +22,8 @@ pub trait ReplicationEpochs: CellTransfer {
     /// called for the current history.
     fn holds(&self) -> bool;
 
-    /// Returns how long the store had answered no call when the current history began. The duration
-    /// is zero for the first history, and if no outage was detected.
+    /// Returns the time since the store stopped to execute calls, before the current history began.
+    /// The duration is zero for the first history, and if no outage was detected.
     fn outage(&self) -> Millis;
 
     /// Lets the store execute charges on the history with the number `history`. A number lower than

@@ -284,9 +284,9 @@ impl<C: Codec> Batcher<C> {
         self.link.epochs().number()
     }
 
-    /// Returns for how long no server was connected before the current replication epoch began.
+    /// Returns the time since the start of the outage before the current replication epoch.
     pub(crate) fn outage(&self) -> Millis {
-        self.link.epochs().outage()
+        self.link.epochs().outage(Instant::now())
     }
 
     /// Permits charges in the replication epoch with the number `history`, after missing charges

@@ -84,7 +84,8 @@ pub trait PartitionedEpochs: PartitionedCells {
     /// [`release`](Self::release) is called for the partition's current epoch.
     fn is_paused_at(&self, partition: usize) -> bool;
 
-    /// Returns for how long `partition` did not answer before its current epoch began.
+    /// Returns the time since the start of the outage of `partition` before its current epoch, or
+    /// zero if there was none.
     fn outage_at(&self, partition: usize) -> Millis;
 
     /// Returns the epochs in which charges are paused now, each as the index of one of its

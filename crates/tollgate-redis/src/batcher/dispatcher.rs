@@ -232,6 +232,7 @@ impl<C: Codec> Dispatcher<C> {
             && let Some(reply) = replies.iter().find_map(|reply| reply.as_ref().ok())
         {
             self.link.circuit().answered();
+            self.link.epochs().accept();
             self.pacing.observe(sent.elapsed());
             if let Some(time) = self.codec.clock(reply) {
                 self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
@@ -280,11 +281,15 @@ impl<C: Codec> Dispatcher<C> {
             // The server works but does not own the slot. The sender of the job follows the
             // redirect.
             self.link.circuit().answered();
+            if redirect == Redirect::Down {
+                self.link.epochs().refuse(Instant::now());
+            }
             batch.complete_all(&BatcherError::Redirected(redirect));
             return Jobs::<C>::new();
         }
         match classify(error) {
             ErrorClass::Unfit => {
+                self.link.epochs().refuse(Instant::now());
                 self.leave(connection);
                 self.link.report(connection.generation, Fault::Unfit);
                 batch

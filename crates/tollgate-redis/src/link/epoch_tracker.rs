@@ -23,10 +23,10 @@ static LAST: AtomicU64 = AtomicU64::new(0);
 pub(crate) struct EpochTracker {
     last: Mutex<Last>,
     number: AtomicU64,
-    /// The time without a connection before the current epoch began, in milliseconds.
-    outage: AtomicU64,
     released: AtomicU64,
     is_held: AtomicBool,
+    /// Whether the server refused the last call.
+    is_refusing: AtomicBool,
 }
 
 /// The replication epoch of the last connection.
@@ -35,12 +35,15 @@ struct Last {
     /// The replication id that the connection's server reported. `None` if the server did not
     /// report the id.
     name: Option<Box<str>>,
-    /// The start of the last outage: the time at which a connection was lost. A connection that was
-    /// shorter than [`LAG_MAX`] does not end an outage. Such a connection can lead to an old primary
-    /// that returned for a moment, and a replica may lack all of its writes.
+    /// The start of the last outage: the time at which a connection was lost, or at which the server
+    /// refused a call. A server that served for less than [`LAG_MAX`] does not end an outage. Such a
+    /// server can be an old primary that returned for a moment, and a replica may lack all of its
+    /// writes.
     left: Option<Instant>,
-    /// The time at which the current connection began, if there is one.
-    connected: Option<Instant>,
+    /// The time since which the connected server serves calls, or `None` if no server does.
+    serving: Option<Instant>,
+    /// The start of the outage before the current epoch, or `None` if there was no outage.
+    outage: Option<Instant>,
 }
 
 impl EpochTracker {
@@ -49,31 +52,47 @@ impl EpochTracker {
     pub(super) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
         let name = replication.map(|replication| replication.history.clone());
-        last.connected = Some(now);
-        if name.is_none() || last.name != name {
+        let is_new = name.is_none() || last.name != name;
+        // A server that refused calls serves again when it executes one.
+        if is_new || !self.is_refusing.load(Ordering::Relaxed) {
+            last.serving = Some(now);
+        }
+        if is_new {
+            self.is_refusing.store(false, Ordering::Relaxed);
             last.name = name;
-            let outage =
-                last.left.map_or(Duration::ZERO, |left| now.saturating_duration_since(left));
-            let outage = u64::try_from(outage.as_millis()).unwrap_or(u64::MAX);
-            self.outage.store(outage, Ordering::SeqCst);
+            last.outage = last.left;
             self.number.store(LAST.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         }
     }
 
     /// Records that the connection was lost at `now`.
     pub(super) fn leave(&self, now: Instant) {
+        self.last.lock().end_service(now);
+    }
+
+    /// Records that the connected server refused a call at `now`, for example with `CLUSTERDOWN`. A
+    /// server can refuse calls for long, and stay connected, before a replica is promoted.
+    pub(crate) fn refuse(&self, now: Instant) {
         let mut last = self.last.lock();
-        let connected = last.connected.take();
-        let is_short =
-            connected.is_some_and(|since| now.saturating_duration_since(since) < LAG_MAX);
-        if !is_short || last.left.is_none() {
-            last.left = Some(now);
+        last.end_service(now);
+        self.is_refusing.store(true, Ordering::Relaxed);
+    }
+
+    /// Records that the connected server executed a call.
+    pub(crate) fn accept(&self) {
+        if self.is_refusing.load(Ordering::Relaxed) {
+            let mut last = self.last.lock();
+            self.is_refusing.store(false, Ordering::Relaxed);
+            last.serving.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Returns the time without a connection before the current epoch began.
-    pub(crate) fn outage(&self) -> Millis {
-        Millis::new(self.outage.load(Ordering::SeqCst))
+    /// Returns the time at `now` since the start of the outage before the current epoch. The time
+    /// until the failover replay counts too, because nothing is charged in this time.
+    pub(crate) fn outage(&self, now: Instant) -> Millis {
+        let start = self.last.lock().outage;
+        let outage = start.map_or(Duration::ZERO, |start| now.saturating_duration_since(start));
+        Millis::new(u64::try_from(outage.as_millis()).unwrap_or(u64::MAX))
     }
 
     /// Returns the number of the current epoch, or zero before the first epoch.
@@ -93,6 +112,16 @@ impl EpochTracker {
 
     pub(crate) fn release(&self, history: u64) {
         self.released.fetch_max(history, Ordering::SeqCst);
+    }
+}
+
+impl Last {
+    /// Records that the server served no calls from `now` on.
+    fn end_service(&mut self, now: Instant) {
+        let served = self.serving.take().map(|since| now.saturating_duration_since(since));
+        if self.left.is_none() || served.is_some_and(|served| served >= LAG_MAX) {
+            self.left = Some(now);
+        }
     }
 }
 
@@ -144,7 +173,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let begun = |name, seconds| {
             numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
-            numbers.outage()
+            numbers.outage(at(seconds))
         };
         assert_eq!(begun("x", 1), Millis::ZERO);
         numbers.leave(at(2));
@@ -159,7 +188,7 @@ mod tests {
         let at = |seconds| start + Duration::from_secs(seconds);
         let begun = |name, seconds| {
             numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
-            numbers.outage()
+            numbers.outage(at(seconds))
         };
         begun("x", 1);
         numbers.leave(at(20));
@@ -169,5 +198,43 @@ mod tests {
         // A connection of three seconds ends the outage: replicas have received its writes.
         numbers.leave(at(33));
         assert_eq!(begun("z", 34), Millis::from_secs(1));
+    }
+
+    #[test]
+    fn a_primary_that_refused_calls_before_the_failover_ended_its_service_then() {
+        let (numbers, start) = (EpochTracker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let begun = |name, seconds| {
+            numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
+            numbers.outage(at(seconds))
+        };
+        begun("x", 1);
+        numbers.refuse(at(20));
+        numbers.refuse(at(24));
+        numbers.leave(at(25));
+        // Another connection to a server that refuses calls does not end the outage, however long
+        // it lasts.
+        begun("x", 26);
+        numbers.leave(at(36));
+        assert_eq!(begun("y", 40), Millis::from_secs(20));
+        numbers.leave(at(50));
+        assert_eq!(begun("z", 51), Millis::from_secs(1), "the new primary served");
+    }
+
+    #[test]
+    fn a_primary_that_executes_calls_again_serves() {
+        let numbers = EpochTracker::default();
+        let replication = |name| Replication::leading(name, 7, None);
+        let start = Instant::now();
+        numbers.begin(Some(&replication("x")), start);
+        numbers.refuse(start + Duration::from_secs(9));
+        numbers.accept();
+        let later = Instant::now() + Duration::from_secs(20);
+        numbers.leave(later);
+        let promoted = later + Duration::from_secs(2);
+        numbers.begin(Some(&replication("y")), promoted);
+        assert_eq!(numbers.outage(promoted), Millis::from_secs(2));
+        // Until the replay, the time counts too.
+        assert_eq!(numbers.outage(promoted + Duration::from_secs(1)), Millis::from_secs(3));
     }
 }

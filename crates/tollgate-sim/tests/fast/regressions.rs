@@ -96,6 +96,14 @@ fn a_server_with_few_commands_receives_new_keys_soon_after_it_was_out_of_memory(
     assert_sound(Kind::Cluster, &[1_142_062]);
 }
 
+/// The defect: a primary refused calls with `CLUSTERDOWN` before its replica was promoted, and the
+/// node measured the outage from the promotion on. It did not replay the charges from before the
+/// refusals.
+#[test]
+fn an_outage_begins_with_the_first_call_that_the_primary_refuses() {
+    assert_sound(Kind::Cluster, &[1_256_038, 1_275_712]);
+}
+
 /// The defect: while a slot moved, a server lost the content and not the version of the overrides.
 /// After that, no override could be changed.
 #[test]

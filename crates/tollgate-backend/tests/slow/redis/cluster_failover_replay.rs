@@ -19,6 +19,8 @@ use crate::redis::pairs::until;
 
 /// The time limit of each wait of a test. A busy machine does not reach this limit.
 const PATIENCE: Duration = Duration::from_secs(60);
+/// The time for which a primary refuses calls before it is killed.
+const REFUSING: Duration = Duration::from_secs(4);
 const PAUSE: Duration = Duration::from_millis(1);
 const QUOTA: u64 = 20;
 /// The number of clients that are charged. Each of the three primaries owns some of the clients.
@@ -54,9 +56,18 @@ async fn fleet<const N: usize>(cluster: &Cluster) -> [Backend; N] {
     nodes
 }
 
+/// The end of the first primary in [`fail_over`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    Killed,
+    /// The primary refuses all calls with `CLUSTERDOWN` for longer than the 3 s of charges that are
+    /// replayed, and then it is killed.
+    RefusesAndIsKilled,
+}
+
 /// Kills the first primary during charges through `nodes`, and promotes its replica, which lacks
 /// the last charges. Returns the units that each client is admitted.
-async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
+async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S], end: End) -> Vec<u64> {
     let loaded = loaded(cluster);
     let limit = &loaded.policy.limits()[0].limit;
     let mut clients: Vec<_> = (0..CLIENTS).map(|number| Client::new(limit, number)).collect();
@@ -71,6 +82,15 @@ async fn fail_over<S: Store>(cluster: &mut Cluster, nodes: &[S]) -> Vec<u64> {
     }
     for client in &mut clients {
         client.charge_times(&nodes[0], LAST).await;
+    }
+    if end == End::RefusesAndIsKilled {
+        // A primary without one of its slots takes the whole cluster for down.
+        cluster.nodes[0].execute(&["CLUSTER", "DELSLOTS", "0"]).await;
+        cluster.nodes[0].wait_for_field("cluster_state", "fail").await;
+        for number in 2 * CLIENTS..4 * CLIENTS {
+            Client::new(limit, number).try_charge(&nodes[0]).await;
+        }
+        sleep(REFUSING).await;
     }
     cluster.kill(0).await;
     let successor = &cluster.nodes[PRIMARIES];
@@ -140,6 +160,14 @@ impl<'l> Client<'l> {
         readings.all_admitted()
     }
 
+    /// Charges one unit in a single call. The node's fallback may decide.
+    async fn try_charge(&mut self, node: &impl Store) {
+        self.sent += 1;
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(self.sent) };
+        let charge = Charge { limit: self.limit, subject: &self.subject, operation };
+        let _ = node.apply(SystemClock.now(), &[charge]).await;
+    }
+
     async fn charge_times(&mut self, node: &impl Store, times: u64) {
         for _ in 0..times {
             self.charge(node).await;
@@ -188,7 +216,7 @@ async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_repli
     bare.ready(PATIENCE).await.unwrap();
     let servers = RedisServers::Cluster(Box::new(bare.with_deadline(PATIENCE)));
     let node = Atomic::new(FailoverReplay::new(servers));
-    let admitted = fail_over(&mut cluster, &[node]).await;
+    let admitted = fail_over(&mut cluster, &[node], End::Killed).await;
     let beyond: Vec<_> = admitted.iter().map(|admitted| admitted - QUOTA).collect();
     assert!(beyond.iter().all(|beyond| [0, LAST].contains(beyond)), "{beyond:?}");
     assert_held(&[
@@ -197,11 +225,11 @@ async fn without_a_repair_the_failover_of_a_node_lets_through_what_was_not_repli
     ]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
+/// Asserts that a failover through one node admits no unit beyond a limit.
+async fn assert_nothing_is_lost(end: End) {
     let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
     let nodes = fleet::<1>(&cluster).await;
-    let admitted = fail_over(&mut cluster, &nodes).await;
+    let admitted = fail_over(&mut cluster, &nodes, end).await;
     assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };
     let replayed = fleet.counts().replayed;
@@ -216,10 +244,22 @@ async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn through_one_node_the_failover_of_a_node_lets_nothing_through() {
+    assert_nothing_is_lost(End::Killed).await;
+}
+
+/// The defect: the node replayed the charges of the 3 s before the new primary answered, although
+/// the old primary had refused all calls for longer than that.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_primary_that_refuses_calls_before_its_failover_loses_nothing_through_one_node() {
+    assert_nothing_is_lost(End::RefusesAndIsKilled).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn through_two_nodes_the_failover_of_a_node_lets_no_more_through_than_is_said() {
     let mut cluster = Cluster::start(Version::default(), Replicas::OneEach).await;
     let nodes = fleet::<2>(&cluster).await;
-    let admitted = fail_over(&mut cluster, &nodes).await;
+    let admitted = fail_over(&mut cluster, &nodes, End::Killed).await;
     let bound = FailoverReplay::<RedisServers>::max_lost_units(LAST, MEANWHILE);
     assert!(admitted.iter().all(|admitted| *admitted >= QUOTA), "nobody loses quota: {admitted:?}");
     let Backend::Redis(fleet) = &nodes[0] else { panic!("{nodes:?}") };

@@ -27,8 +27,8 @@ impl RedisCluster {
         self.owner(partition).is_some_and(|group| group.primary().holds())
     }
 
-    /// Returns for how long no server of `partition` was connected before the current epoch of the
-    /// partition began.
+    /// Returns the time since the start of the outage of `partition` before its current epoch, or
+    /// zero if there was none.
     #[must_use]
     pub fn outage_at(&self, partition: usize) -> Millis {
         self.owner(partition).map_or(Millis::ZERO, |group| group.primary().outage())
