@@ -6,6 +6,7 @@ Usage: deploy/release.py target/release/tollgate [more files]
 
 import hashlib
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -29,13 +30,18 @@ def checksums(lock: str) -> dict[tuple[str, str], str]:
 
 
 def in_binary(metadata: dict) -> set[str]:
-    """The ids of the packages that the binary is made of: without dependencies for tests and build scripts."""
+    """The ids of the packages that the binary is made of: without macros and dependencies for tests and build scripts."""
+    macros = {
+        package["id"]
+        for package in metadata["packages"]
+        if any("proc-macro" in target["kind"] for target in package["targets"])
+    }
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     roots = [package["id"] for package in metadata["packages"] if package["name"] == "tollgate-cli"]
     reached, waiting = set(), roots
     while waiting:
         package = waiting.pop()
-        if package in reached:
+        if package in reached or package in macros:
             continue
         reached.add(package)
         for dependency in nodes[package]["deps"]:
@@ -44,8 +50,17 @@ def in_binary(metadata: dict) -> set[str]:
     return reached
 
 
+def platform() -> str:
+    """The platform that cargo builds for."""
+    if target := os.environ.get("CARGO_BUILD_TARGET"):
+        return target
+    told = subprocess.run(["rustc", "-vV"], check=True, capture_output=True, text=True).stdout
+    return next(line.removeprefix("host: ") for line in told.splitlines() if line.startswith("host: "))
+
+
 def components(root: pathlib.Path) -> list[dict]:
-    command = ["cargo", "metadata", "--format-version", "1", "--locked"]
+    # Without the filter, the list has the dependencies for all platforms.
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", platform()]
     metadata = json.loads(subprocess.run(command, cwd=root, check=True, capture_output=True).stdout)
     hashes = checksums((root / "Cargo.lock").read_text())
     wanted = in_binary(metadata)

@@ -28,7 +28,8 @@ pub struct ShardStatus {
     /// cluster, each primary forms a group with its replicas. The groups are in the order of their
     /// first slots, and the primary's batcher is the first of its group.
     pub batchers: Vec<BatcherStatus>,
-    /// How far the shard's clock is ahead of this machine's clock. `None` before the first reply.
+    /// How far the shard's clock is ahead of this machine's clock. In a cluster, the offset of the
+    /// primary whose clock certainly differs most. `None` before the first reply.
     pub clock_offset: Option<ClockOffset>,
     /// Whether this node decides by the server's clock. The value is always true if the policy file
     /// selects the server's clock. Without this setting, the value is true while the two clocks
@@ -89,6 +90,31 @@ pub struct Counts {
 }
 
 impl ShardStatus {
+    /// Returns the status of a shard that is the cluster `cluster`. The wrappers around the servers
+    /// measure `replayed` and `took`.
+    pub(crate) fn of_cluster(
+        name: Box<str>,
+        cluster: ClusterStatus,
+        replayed: ReplayCounts,
+        took: Observed,
+    ) -> Self {
+        let groups = &cluster.groups;
+        let offsets = groups.iter().filter_map(|group| group.clock_offset);
+        Self {
+            name,
+            runs: groups.first().map_or(StepRuntime::Script, |group| group.runs),
+            batchers: groups.iter().flat_map(|group| group.batchers.iter().cloned()).collect(),
+            clock_offset: offsets.max_by_key(proven),
+            clock_overridden: false,
+            claimed_by: Vec::new(),
+            windows_lost: groups.iter().map(|group| group.windows_lost).sum(),
+            last_loss: groups.iter().find_map(|group| group.last_loss.clone()),
+            replayed,
+            cluster: Some(cluster),
+            took,
+        }
+    }
+
     /// Returns the status of each primary with its replicas. A shard that is not a cluster has one
     /// status, and a cluster has one status for each primary. In a cluster, the first status
     /// contains the replay counts and the call durations of all primaries.
@@ -132,17 +158,77 @@ impl ShardStatus {
     }
 
     /// Returns the difference between the shard's clock and this machine's clock, reduced by the
-    /// uncertainty of its estimate. Returns zero before the first reply.
+    /// uncertainty of its estimate. In a cluster, the largest difference of all primaries. Returns
+    /// zero before the first reply.
     #[must_use]
     pub fn skew(&self) -> Duration {
-        let surely = self
-            .clock_offset
-            .map_or(0, |offset| offset.millis.unsigned_abs().saturating_sub(offset.uncertainty));
-        Duration::from_millis(surely)
+        Duration::from_millis(self.clock_offset.as_ref().map_or(0, proven))
     }
+}
+
+/// Returns the milliseconds by which the clocks differ even if the estimate has its largest error.
+fn proven(offset: &ClockOffset) -> u64 {
+    offset.millis.unsigned_abs().saturating_sub(offset.uncertainty)
 }
 
 /// Returns the address that `batcher` is connected to, or `None` if the server does not answer.
 pub(crate) fn reached(batcher: &BatcherStatus) -> Option<&str> {
     batcher.address.as_deref().filter(|_| batcher.circuit_state == CircuitState::Closed)
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_redis::{BatcherCounts, Redirects};
+
+    use super::*;
+
+    /// A primary with a clock that is ahead by `millis`, which answers if `is_up`.
+    fn group(millis: Option<i64>, uncertainty: u64, is_up: bool) -> GroupStatus {
+        let batcher = BatcherStatus {
+            address: Some("redis://10.0.0.1:6379".to_owned()),
+            circuit_state: if is_up { CircuitState::Closed } else { CircuitState::Open },
+            opened: 0,
+            clock_steps: 0,
+            round_trip: None,
+            counts: BatcherCounts::default(),
+            last_error: None,
+        };
+        GroupStatus {
+            slots: 8_192,
+            runs: StepRuntime::Function,
+            batchers: vec![batcher],
+            clock_offset: millis.map(|millis| ClockOffset { millis, uncertainty }),
+            windows_lost: 0,
+            last_loss: None,
+        }
+    }
+
+    fn cluster(groups: Vec<GroupStatus>) -> ShardStatus {
+        let redirects = Redirects::default();
+        let cluster = ClusterStatus { groups, unowned: 0, redirects, last_error: None };
+        ShardStatus::of_cluster("a".into(), cluster, ReplayCounts::NOTHING, Observed::NOTHING)
+    }
+
+    #[test]
+    fn a_cluster_reports_the_clock_that_certainly_differs_most() {
+        let status = cluster(vec![
+            group(None, 0, true),
+            group(Some(20), 5, true),
+            group(Some(9_000), 8_900, true),
+            group(Some(-6_000), 5, true),
+            group(Some(3_000), 5, true),
+        ]);
+        assert_eq!(status.clock_offset, Some(ClockOffset { millis: -6_000, uncertainty: 5 }));
+        assert_eq!(status.skew(), Duration::from_millis(5_995));
+        assert_eq!(cluster(vec![group(None, 0, true)]).skew(), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_cluster_is_served_only_if_every_primary_answers() {
+        let up = || group(None, 0, true);
+        assert!(cluster(vec![up(), up()]).is_served());
+        let status = cluster(vec![up(), group(None, 0, false)]);
+        assert!(status.primary().is_some() && !status.is_served());
+        assert!(!cluster(Vec::new()).is_served());
+    }
 }

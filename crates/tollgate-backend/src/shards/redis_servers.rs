@@ -13,7 +13,7 @@ use tollgate::{Clock, SystemClock};
 use tollgate_policy::{DecisionClock, RedisSettings, ShardSettings};
 use tollgate_redis::{
     AfterFailover, ClientRole, ClockOffset, Keys, ListError, ListFilter, ListPage, RedisCluster,
-    RedisShard, StepRuntime, Tag,
+    RedisShard, Tag,
 };
 use tollgate_stores::Partitions;
 use tollgate_stores::atomic::{PartitionedCells, PartitionedEpochs};
@@ -139,22 +139,7 @@ impl RedisServers {
                 }
             }
             Self::Cluster(cluster) => {
-                let cluster = cluster.status(now);
-                let groups = &cluster.groups;
-                let batchers = groups.iter().flat_map(|group| group.batchers.iter().cloned());
-                ShardStatus {
-                    name,
-                    runs: groups.first().map_or(StepRuntime::Script, |group| group.runs),
-                    batchers: batchers.collect(),
-                    clock_offset: groups.iter().find_map(|group| group.clock_offset),
-                    clock_overridden: false,
-                    claimed_by: Vec::new(),
-                    windows_lost: groups.iter().map(|group| group.windows_lost).sum(),
-                    last_loss: groups.iter().find_map(|group| group.last_loss.clone()),
-                    replayed,
-                    cluster: Some(cluster),
-                    took,
-                }
+                ShardStatus::of_cluster(name, cluster.status(now), replayed, took)
             }
         }
     }

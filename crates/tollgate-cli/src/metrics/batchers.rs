@@ -1,5 +1,7 @@
 //! Metrics of the connections to the servers of shards.
 
+use std::iter;
+
 use tollgate_backend::{BatcherStatus, ShardStatus};
 use tollgate_redis::CircuitState;
 use tollgate_server::metrics::{Exposition, Family};
@@ -16,8 +18,10 @@ pub(super) fn write(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     let batchers: Vec<_> = shards
         .iter()
         .flat_map(|(side, shard)| {
-            let named = |(index, batcher)| (*side, &*shard.name, name(index), batcher);
-            shard.batchers.iter().enumerate().map(named)
+            names(shard)
+                .into_iter()
+                .zip(&shard.batchers)
+                .map(|(server, batcher)| (*side, &*shard.name, server, batcher))
         })
         .collect();
     let circuits = batchers.iter().flat_map(|(side, shard, name, batcher)| {
@@ -53,11 +57,22 @@ pub(crate) const fn circuit_breaker(circuit_state: CircuitState) -> &'static str
     }
 }
 
-/// Returns the name of a connection. The first connection leads to the primary. The others lead to
-/// replicas, in the order of the settings.
-fn name(index: usize) -> String {
-    match index {
-        0 => "primary".to_owned(),
-        replica => format!("replica-{replica}"),
-    }
+/// Returns the names of the connections of `shard`. The first connection leads to the primary. The
+/// others lead to replicas, in the order of the settings. In a Redis Cluster, the primaries are
+/// numbered in the order of their first slots, and each has replicas of its own.
+fn names(shard: &ShardStatus) -> Vec<String> {
+    let of_group = |primary: String, prefix: &str, servers: usize| -> Vec<String> {
+        let replicas = (1..servers).map(|replica| format!("{prefix}replica-{replica}"));
+        iter::once(primary).chain(replicas).take(servers).collect()
+    };
+    let Some(cluster) = &shard.cluster else {
+        return of_group("primary".to_owned(), "", shard.batchers.len());
+    };
+    let groups = (1..).zip(&cluster.groups);
+    let names = groups.flat_map(|(number, group)| {
+        let primary = format!("primary-{number}");
+        let prefix = format!("{primary}-");
+        of_group(primary, &prefix, group.batchers.len())
+    });
+    names.collect()
 }

@@ -126,14 +126,16 @@ families! {
         "Quota leases that this node took, one store call each";
     LEASED_UNITS = Counter "tollgate_store_quota_lease_units_total" ["side", "outcome"]
         "Units of quota leases: taken, returned unused, or lost until the end of their windows because no server accepted the return";
+    CLOCK_READY = Gauge "tollgate_store_clock_ready" ["side"]
+        "0 while the node is not ready because its clock and the clock of a server of the store differ by more than skew_max; otherwise 1";
     SHARD_UP = Gauge "tollgate_shard_up" ["side", "shard"]
-        "1 while the primary of a shard answers";
+        "1 while the primary of a shard answers; in a Redis Cluster, while every slot has a primary that answers";
     SHARD_PRIMARIES = Gauge "tollgate_shard_primaries" ["side", "shard"]
         "Reachable servers of a shard that report themselves as primary; if there is more than one, all nodes charge the same one";
     CLOCK_OFFSET = Gauge "tollgate_shard_clock_offset_seconds" ["side", "shard"]
-        "How far the clock of a shard is ahead of the node's clock; missing before the first reply";
+        "How far the clock of a shard is ahead of the node's clock; in a Redis Cluster, of the primary that differs most; missing before the first reply";
     CLOCK_SKEW = Gauge "tollgate_shard_clock_skew_seconds" ["side", "shard"]
-        "The proven difference between the clocks of a shard and of this node";
+        "The proven difference between the clocks of a shard and of this node; in a Redis Cluster, the largest of all primaries";
     CLOCK_OVERRIDDEN = Gauge "tollgate_shard_clock_overridden" ["side", "shard"]
         "1 while the clock of a shard decides at this node, because the two differ too much or the policy says so";
     WINDOWS_LOST = Counter "tollgate_shard_windows_lost_total" ["side", "shard"]

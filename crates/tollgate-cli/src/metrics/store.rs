@@ -11,13 +11,13 @@ use tollgate_server::metrics::{Exposition, Family};
 use tollgate_stores::rebalance::Phase;
 
 use super::families::{
-    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_SKEW, DEADLINE_MISSES, DENY_CACHE_HITS, DISCARDED,
-    FALLBACK_DECISIONS, LEASED, LEASED_UNITS, LEASES, LOCAL_UNITS, MAP, MAP_NODES, MAP_UNANSWERED,
-    MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES, MEMORY_EVICTED,
-    MEMORY_EXPIRED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW, MEMORY_REFUNDS,
-    REBALANCE_MISSED_WRITES, REBALANCE_PHASE, REBALANCE_TRANSFER_FAILURES, REBALANCE_TRANSFERRED,
-    REFUND_FAILURES, REPLAY_ABANDONED, REPLAYED_LIMITS, REPLAYED_UNITS, SHARD_DURATION,
-    SHARD_PRIMARIES, SHARD_UP, UNANSWERED, WINDOWS_LOST,
+    CLOCK_OFFSET, CLOCK_OVERRIDDEN, CLOCK_READY, CLOCK_SKEW, DEADLINE_MISSES, DENY_CACHE_HITS,
+    DISCARDED, FALLBACK_DECISIONS, LEASED, LEASED_UNITS, LEASES, LOCAL_UNITS, MAP, MAP_NODES,
+    MAP_UNANSWERED, MEMORY_BYTES, MEMORY_COUNTERS, MEMORY_DISCARDED, MEMORY_ENTRIES,
+    MEMORY_EVICTED, MEMORY_EXPIRED, MEMORY_FULL, MEMORY_LIMIT_ENTRIES, MEMORY_OVERFLOW,
+    MEMORY_REFUNDS, REBALANCE_MISSED_WRITES, REBALANCE_PHASE, REBALANCE_TRANSFER_FAILURES,
+    REBALANCE_TRANSFERRED, REFUND_FAILURES, REPLAY_ABANDONED, REPLAYED_LIMITS, REPLAYED_UNITS,
+    SHARD_DURATION, SHARD_PRIMARIES, SHARD_UP, UNANSWERED, WINDOWS_LOST,
 };
 use super::per_store::{PerStore, of_each};
 use super::{batchers, memcached, migration};
@@ -29,6 +29,7 @@ pub(super) fn write(page: &mut Exposition, store: &Backend, policy: &Policy) {
     memory(page, &leaves);
     memory_of_limits(page, &leaves, policy);
     counts(page, &leaves);
+    clocks(page, &leaves);
     let all = of_each(&leaves, Backend::status);
     shards(page, &all);
     batchers::write(page, &all);
@@ -98,10 +99,16 @@ fn counts(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
     page.family(&LOCAL_UNITS, units);
 }
 
-fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
+/// Writes whether the clocks of the stores' servers permit this node to be ready.
+fn clocks(page: &mut Exposition, leaves: &[PerStore<&Backend>]) {
+    let ready = of_each(leaves, |leaf| leaf.counts().map(|_| leaf.check_clock().is_ok()));
+    page.family(&CLOCK_READY, ready.iter().map(|(side, ready)| ([*side], u8::from(*ready))));
+}
+
+pub(super) fn shards(page: &mut Exposition, shards: &[PerStore<ShardStatus>]) {
     let labels =
         |(side, shard): &'_ PerStore<ShardStatus>| [(*side).to_owned(), shard.name.to_string()];
-    let up = |shard: &ShardStatus| u8::from(shard.primary().is_some());
+    let up = |shard: &ShardStatus| u8::from(shard.is_served());
     page.family(&SHARD_UP, shards.iter().map(|it| (labels(it), up(&it.1))));
     let claimed = |it: &&PerStore<ShardStatus>| !it.1.claimed_by.is_empty();
     let primaries = shards.iter().filter(claimed);

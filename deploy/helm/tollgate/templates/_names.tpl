@@ -23,6 +23,17 @@
 {{- end -}}
 {{- end }}
 
+{{/* The scheme of the admin listener, which the probes and Prometheus use. */}}
+{{- define "tollgate.adminScheme" -}}
+{{- if include "tollgate.tls" (dict "policy" .Values.policy "listener" "admin") -}}https{{- else -}}http{{- end -}}
+{{- end }}
+
+{{/* The TLS settings of `listener` in `policy` as JSON; nothing without TLS. */}}
+{{- define "tollgate.tls" -}}
+{{- $serve := get .policy "serve" | default dict -}}
+{{- with get (get $serve .listener | default dict) "tls" -}}{{- toJson . -}}{{- end -}}
+{{- end }}
+
 {{- define "tollgate.selector" -}}
 app.kubernetes.io/name: tollgate
 app.kubernetes.io/instance: {{ .Release.Name }}

@@ -26,6 +26,17 @@
 {{- if and $apart (gt $replicas 1) -}}
 {{- fail (printf "%d replicas would count separately in %s: set redis or memcached there, or replicas: 1" $replicas (join " and " $apart)) -}}
 {{- end -}}
+{{- $tls := include "tollgate.tls" (dict "policy" $policy "listener" "admin") | default "{}" | fromJson -}}
+{{- if get $tls "client_ca" -}}
+{{- fail "policy.serve.admin.tls.client_ca: the probes of Kubernetes have no client certificate, so no pod would become ready: leave it out; the tokens of existingSecret protect the admin listener" -}}
+{{- end -}}
+{{- range $at, $modes := dict "policy.shed" (list "shed") "policy.shed.fleet" (list "shed" "fleet") "policy.shed.worker" (list "shed" "worker") -}}
+{{- $shedder := $policy -}}
+{{- range $modes -}}{{- $shedder = get $shedder . | default dict -}}{{- end -}}
+{{- if kindIs "bool" (get $shedder "mode") -}}
+{{- fail (printf "%s.mode is %t: write \"off\", \"shadow\" or \"enforce\" in quotes, because Helm reads off without quotes as false" $at (get $shedder "mode")) -}}
+{{- end -}}
+{{- end -}}
 {{- $admin := printf "%s:%d" .Values.bind (int .Values.admin.port) -}}
 {{- $serve := dict "admin" (dict "listen" $admin "tokens" (dict "env" "TOLLGATE_ADMIN_TOKENS")) -}}
 {{- range $name, $listener := .Values.listeners -}}
@@ -33,6 +44,9 @@
 {{- $listen := printf "%s:%d" $.Values.bind (int $listener.port) -}}
 {{- $_ := set $serve $name (dict "listen" $listen "tokens" (dict "env" "TOLLGATE_TOKENS")) -}}
 {{- end -}}
+{{- end -}}
+{{- if eq (len $serve) 1 -}}
+{{- fail "listeners: enable at least one: a Service and a NetworkPolicy need a port" -}}
 {{- end -}}
 {{- $_ := set $policy "serve" (merge (dig "serve" dict $policy) $serve) -}}
 {{- $_ := set $policy "secret" (dict "env" "TOLLGATE_SECRET") -}}

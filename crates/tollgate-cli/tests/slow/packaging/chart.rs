@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::packaging::files::{texts, yaml};
+use crate::packaging::files::{shipped, texts, yaml};
 use crate::packaging::helm;
 use crate::packaging::node::{Node, SECRETS};
 use crate::support::world::tollgate;
@@ -311,6 +311,44 @@ fn pods_may_do_nothing_that_they_need_not() {
     assert_eq!(context["readOnlyRootFilesystem"], true);
     assert_eq!(context["allowPrivilegeEscalation"], false);
     assert_eq!(context["capabilities"]["drop"][0], "ALL");
-    let drain: u64 = 20;
-    assert!(pod["terminationGracePeriodSeconds"].as_u64().unwrap() > drain + 5, "{pod}");
+}
+
+#[test]
+fn a_default_limit_is_removed_as_the_values_explain() {
+    let mut values = least();
+    values["policy"] = json!({
+        "subjects": { "key": { "header": "x-api-key" } },
+        "limits": { "mine": { "quota": 5, "window": "1m", "per": "key" } },
+        "rules": [{ "limits": "mine" }],
+    });
+    let names = |values: &Value, part: &str| -> Vec<String> {
+        yaml(&policy(values))[part].as_object().unwrap().keys().cloned().collect()
+    };
+    assert_eq!(names(&values, "limits"), ["mine", "per-address"], "Helm merges maps");
+    let explained = shipped("deploy/helm/tollgate/values.yaml");
+    for line in ["#   subjects: { address: null }\n", "#   limits: { per-address: null }\n"] {
+        assert!(explained.contains(line), "{line}");
+    }
+    values["policy"]["subjects"]["address"] = Value::Null;
+    values["policy"]["limits"]["per-address"] = Value::Null;
+    assert_eq!(names(&values, "limits"), ["mine"]);
+    assert_eq!(names(&values, "subjects"), ["key"]);
+}
+
+/// Helm reads YAML 1.1, in which `off` is `false`.
+#[test]
+fn a_mode_that_helm_reads_as_false_is_refused_with_a_remedy() {
+    for at in ["policy.shed", "policy.shed.fleet", "policy.shed.worker"] {
+        let pointer = format!("/{}/mode", at.replace('.', "/"));
+        let mut values = least();
+        put(&mut values, &pointer, json!(false));
+        let error = helm::template(&values).unwrap_err();
+        let described = format!("{at}.mode is false: write \"off\"");
+        assert!(error.contains(&described), "{error}");
+        put(&mut values, &pointer, json!("off"));
+        assert_eq!(
+            yaml(&policy(&values)).pointer(&pointer["/policy".len()..]),
+            Some(&json!("off"))
+        );
+    }
 }

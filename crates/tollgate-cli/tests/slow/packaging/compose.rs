@@ -49,7 +49,7 @@ async fn shards(services: &serde_json::Map<String, Value>) -> Vec<(String, Serve
 
 /// Returns the policy for local servers, with windows that do not end during a test.
 fn policy(servers: &[(String, Server)], folder: &Path) -> std::path::PathBuf {
-    let text = shipped("deploy/compose/policy.yaml");
+    let text = shipped("deploy/compose/tollgate/policy.yaml");
     let text = changed(&text, "window: 1m, anchor: calendar", "window: 1d");
     let text = changed(&text, "window: 1h, anchor: calendar", "window: 1d");
     // On a busy machine a decision may miss the deadline, and would then be made by the node alone.
@@ -124,6 +124,14 @@ fn every_service_stands_for_a_version_and_is_reached_from_this_machine_only() {
         for port in service.get("ports").into_iter().flat_map(texts) {
             assert!(port.starts_with("127.0.0.1:"), "{name}: {port}");
         }
+    }
+    for node in ["tollgate-1", "tollgate-2"] {
+        let volumes = texts(&services[node]["volumes"]);
+        assert_eq!(
+            volumes,
+            ["./tollgate:/etc/tollgate:ro"],
+            "a single file would stay the old one"
+        );
     }
     published.sort_unstable();
     assert_eq!(published, ["envoy", "prometheus", "tollgate-1", "tollgate-2"]);

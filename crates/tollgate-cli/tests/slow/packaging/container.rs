@@ -78,6 +78,20 @@ fn the_image_is_healthy_as_soon_as_it_serves() {
 }
 
 #[test]
+fn the_command_that_runs_the_image_passes_what_its_policy_needs() {
+    let text = shipped("deploy/docker/Dockerfile");
+    let comments: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# ")).collect();
+    let run = comments.iter().find(|line| line.trim().starts_with("docker run ")).unwrap();
+    let variables = comments.iter().flat_map(|line| line.split("env: ").skip(1));
+    let variables: Vec<_> = variables.map(|rest| rest.split(' ').next().unwrap()).collect();
+    assert_eq!(variables, ["TOLLGATE_TOKENS"]);
+    for variable in variables {
+        assert!(run.contains(&format!(" --env {variable} ")), "{run}");
+    }
+    assert!(run.contains(":/etc/tollgate:ro "), "a file mounted alone stays the old one: {run}");
+}
+
+#[test]
 fn the_image_lets_nobody_in_without_a_token() {
     let folder = tempfile::tempdir().unwrap();
     let policy = folder.path().join("policy.yaml");

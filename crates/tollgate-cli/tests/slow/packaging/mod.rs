@@ -17,6 +17,7 @@ mod node;
 mod operations;
 mod ports;
 mod published;
+mod release;
 mod session;
 mod sessions;
 mod shown;

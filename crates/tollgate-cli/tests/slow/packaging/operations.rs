@@ -116,6 +116,93 @@ fn only_the_named_peers_reach_the_listeners_and_the_admin_port() {
 }
 
 #[test]
+fn a_chart_without_a_listener_is_refused() {
+    let mut values = operated();
+    values["listeners"] = json!({ "http": { "enabled": false } });
+    let error = helm::template(&values).unwrap_err();
+    assert!(error.contains("listeners: enable at least one"), "no ports would mean all: {error}");
+    values["listeners"]["resp"] = json!({ "enabled": true });
+    let policy = one(&values, "NetworkPolicy");
+    let ports = &policy["spec"]["ingress"][0]["ports"];
+    assert_eq!(*ports, json!([{ "protocol": "TCP", "port": "resp" }]));
+}
+
+#[test]
+fn probes_and_prometheus_use_the_scheme_of_the_admin_listener() {
+    let tls = || json!({ "certificate": "/tls/tls.crt", "key": "/tls/tls.key" });
+    let mut values = operated();
+    for (listeners, schemes) in [
+        (vec![], ["HTTP", "http", "http", "kubernetes.io/h2c"]),
+        (vec!["admin"], ["HTTPS", "https", "http", "kubernetes.io/h2c"]),
+        (vec!["http", "grpc"], ["HTTP", "http", "https", "https"]),
+    ] {
+        let [probes, admin, http, grpc] = schemes;
+        values["listeners"]["grpc"]["enabled"] = json!(true);
+        values["metrics"]["podMonitor"]["tlsConfig"] = json!({ "serverName": "limits" });
+        values["policy"]["serve"] = json!({});
+        for listener in &listeners {
+            values["policy"]["serve"][*listener]["tls"] = tls();
+        }
+        let deployment = one(&values, "Deployment");
+        let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+        for probe in ["readinessProbe", "livenessProbe"] {
+            assert_eq!(container[probe]["httpGet"]["scheme"], probes, "{listeners:?}");
+        }
+        let endpoint = &one(&values, "PodMonitor")["spec"]["podMetricsEndpoints"][0];
+        assert_eq!(endpoint["scheme"], admin, "{listeners:?}");
+        assert_eq!(endpoint["tlsConfig"]["serverName"], "limits");
+        let protocols: Vec<_> = of_kind(&values, "Service")
+            .iter()
+            .flat_map(|service| service["spec"]["ports"].as_array().unwrap().clone())
+            .map(|port| (port["name"].clone(), port["appProtocol"].clone()))
+            .collect();
+        for (port, protocol) in [("http", http), ("grpc", grpc), ("metrics", admin)] {
+            let expected = (json!(port), json!(protocol));
+            assert!(protocols.contains(&expected), "{listeners:?}: {protocols:?}");
+        }
+    }
+    values["policy"]["serve"] = json!({ "admin": { "tls": tls() } });
+    values["policy"]["serve"]["admin"]["tls"]["client_ca"] = json!("/tls/ca.crt");
+    let error = helm::template(&values).unwrap_err();
+    assert!(error.contains("policy.serve.admin.tls.client_ca: the probes"), "{error}");
+}
+
+/// The longest time from the end of the drain time to the end of the process, in seconds: 1 s for
+/// connections that are cut off, 2 s for work that continues, and 5 s for spans.
+const END: u64 = 8;
+
+/// The default of `--drain-timeout`, in seconds.
+const DRAIN: u64 = 30;
+
+#[test]
+fn whoever_stops_a_node_waits_until_the_process_has_ended() {
+    let mut values = operated();
+    for drain in [0, 30, 3_600] {
+        values["drainTimeout"] = json!(drain);
+        let deployment = one(&values, "Deployment");
+        let pod = &deployment["spec"]["template"]["spec"];
+        let before = pod["containers"][0]["lifecycle"]["preStop"]["sleep"]["seconds"].as_u64();
+        let grace = pod["terminationGracePeriodSeconds"].as_u64().unwrap();
+        assert!(grace > before.unwrap() + drain + END, "{grace} s for {drain} s");
+    }
+    let seconds = |path: &str, before: &str, after: &str| -> u64 {
+        let text = shipped(path);
+        let (_, rest) = text.split_once(before).unwrap_or_else(|| panic!("no {before} in {path}"));
+        rest.split_once(after).unwrap().0.parse().unwrap()
+    };
+    let compose = seconds(
+        "deploy/compose/compose.yaml",
+        "until the process has ended.\n  stop_grace_period: ",
+        "s",
+    );
+    let docker = seconds("deploy/docker/Dockerfile", "`docker stop --time ", "`");
+    let systemd = seconds("deploy/systemd/tollgate.service", "TimeoutStopSec=", "\n");
+    for waits in [compose, docker, systemd] {
+        assert!(waits > DRAIN + END, "compose {compose}, docker {docker}, systemd {systemd}");
+    }
+}
+
+#[test]
 fn pods_run_as_the_account_of_the_chart() {
     let account_of = |values: &Value| {
         one(values, "Deployment")["spec"]["template"]["spec"]["serviceAccountName"].clone()
@@ -134,7 +221,7 @@ fn pods_run_as_the_account_of_the_chart() {
 fn the_host_reaches_the_dashboards_of_compose_and_prometheus_scrapes_both_nodes() {
     let file = yaml(&shipped("deploy/compose/compose.yaml"));
     let services = &file["services"];
-    let policy = yaml(&shipped("deploy/compose/policy.yaml"));
+    let policy = yaml(&shipped("deploy/compose/tollgate/policy.yaml"));
     let admin = &policy["serve"]["admin"];
     assert_eq!(admin["listen"], "0.0.0.0:8182", "a port of the host needs more than loopback");
     assert_eq!(admin["tokens"]["env"], "TOLLGATE_ADMIN_TOKEN");

@@ -25,7 +25,7 @@ const NGINX: &[(&str, &str)] = &[
 ];
 
 const HAPROXY: &[(&str, &str)] = &[
-    ("/run/haproxy/tollgate.sock", "tollgate.sock"),
+    ("abns@tollgate", "unix@tollgate.sock"),
     ("lua-load-per-thread", "tune.lua.session-timeout 60s\n    lua-load-per-thread"),
     ("timeout connect 100ms", "timeout connect 30s"),
     ("timeout server  250ms", "timeout server 30s"),

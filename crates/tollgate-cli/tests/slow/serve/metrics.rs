@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::kit::{Server as KitServer, Version, WallClock};
 use crate::support::client::{fetch, send_line};
-use crate::support::node::{Folder, Node, PATIENCE, refused};
+use crate::support::node::{Folder, Node, PATIENCE, command, refused};
 
 /// A policy with two limits for all clients. The smaller limit has the quota `quota`.
 fn policy(quota: u64) -> String {
@@ -106,6 +107,7 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
             "tollgate_proxy_connections_closed_total{reason=\"address_limit\"} 0",
             "tollgate_proxy_connections_closed_total{reason=\"evicted\"} 0",
             "tollgate_shard_up{shard=\"east\"} 0",
+            "tollgate_store_clock_ready 1",
             "tollgate_redis_circuit_breaker{shard=\"east\",server=\"primary\",state=\"closed\"} 0",
             "tollgate_requests_total{decision=\"refused\",source=\"failure\"} 3",
             "tollgate_store_fallback_decisions_total 3",
@@ -116,6 +118,28 @@ fn a_proxy_reports_a_shard_that_is_not_there() {
     assert!(page.lines().any(|line| line.starts_with(response) && line.ends_with("} 3")), "{page}");
     assert!(page.contains("\ntollgate_listener_connections{listener=\"proxy\"} "), "{page}");
     assert!(!page.contains("tollgate_memory_"), "its store is not in this process\n{page}");
+}
+
+/// With `clock: store` the server's clock always decides, so its difference does not matter.
+#[tokio::test]
+async fn a_node_whose_clock_is_wrong_reports_that_it_is_not_ready() {
+    let clock = WallClock::new();
+    let server = KitServer::start_by(Version::default(), &clock, &[]).await;
+    clock.set(60_000, &server).await;
+    for (setting, ready, status) in [("", 0, 503), (", clock: store", 1, 200)] {
+        let url = server.url();
+        let store = format!("deadline: 10s{setting}, shards: {{ east: {{ primary: {url:?} }} }}");
+        let text = format!("{}store: {{ redis: {{ {store} }} }}\n", policy(3));
+        let folder = Folder::with(&text);
+        let admin = ["--http", "127.0.0.1:0", "--admin", "127.0.0.1:0"];
+        let mut serve = command(&folder.policy(), &admin);
+        serve.env("TOLLGATE_SECRET", "a-secret-of-the-tests");
+        let node = Node::start(serve);
+        let page = metrics(&node);
+        assert_lines(&page, &[&format!("tollgate_store_clock_ready {ready}")]);
+        let response = fetch(node.listener("admin"), "GET", "/readyz", None);
+        assert_eq!(response.status, status, "{}", response.body);
+    }
 }
 
 #[test]

@@ -115,11 +115,11 @@ fn nginx(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Comma
 }
 
 fn haproxy(folder: &Path, addresses: Addresses<'_>, changes: Changes<'_>) -> Command {
-    let socket = folder.join("tollgate.sock").display().to_string();
+    let socket = format!("abns@{}", folder.join("tollgate").display());
     let (lua, config): (Vec<_>, Vec<_>) =
         changes.iter().partition(|(old, _)| old.contains("local "));
     let own = [
-        ("/run/haproxy/tollgate.sock", &*socket),
+        ("abns@tollgate", &*socket),
         ("lua-load-per-thread", "tune.lua.session-timeout 60s\n    lua-load-per-thread"),
         ("timeout connect 100ms", "timeout connect 30s"),
         ("timeout server  250ms", "timeout server 30s"),

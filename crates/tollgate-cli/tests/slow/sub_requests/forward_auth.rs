@@ -178,3 +178,14 @@ fn a_request_that_can_be_read_in_two_ways_is_a_400() {
     assert_eq!((answer.status, &*answer.body), (200, ""));
     assert!(answer.field("ratelimit").contains("r=2"), "nothing was charged: {answer:?}");
 }
+
+/// Caddy answers a request for another host than that of the site's address with an empty 200, and
+/// listens on every interface unless `bind` names one.
+#[test]
+fn caddy_serves_every_host_on_loopback() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/caddy/Caddyfile");
+    let text = std::fs::read_to_string(path).unwrap();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    assert_eq!(lines.next(), Some(":8080 {"));
+    assert_eq!(lines.next(), Some("bind 127.0.0.1"));
+}

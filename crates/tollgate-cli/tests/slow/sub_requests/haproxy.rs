@@ -1,7 +1,11 @@
 //! Tests of HAProxy with the configuration in `deploy/haproxy`.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+
 use crate::sub_requests::edge::{Changes, Kind};
 use crate::sub_requests::laws;
+use crate::sub_requests::site::{Site, limit_of};
 
 const HAPROXY: Kind = Kind::HaProxy;
 
@@ -58,4 +62,18 @@ fn no_refusal_is_taken_for_an_outage() {
 #[test]
 fn a_listener_with_tokens_believes_who_shows_one() {
     laws::a_listener_with_tokens_believes_who_shows_one(HAPROXY, WITH_TOKEN);
+}
+
+/// The packages of distributions configure both. Only root may use them, so nobody else runs this
+/// test.
+#[test]
+fn a_haproxy_that_drops_its_privileges_still_queries_tollgate() {
+    if fs::metadata("/proc/self").unwrap().uid() != 0 {
+        return;
+    }
+    let dropped: Changes<'static> =
+        &[("\nglobal\n", "\nglobal\n    user nobody\n    chroot /proc\n")];
+    let site = Site::with_policy(HAPROXY, &limit_of(1), dropped);
+    let statuses = [(); 2].map(|()| site.get("/user", &[]).status);
+    assert_eq!((statuses, site.api.requested()), ([200, 429], 1));
 }
