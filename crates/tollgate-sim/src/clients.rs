@@ -84,7 +84,7 @@ impl Client {
     /// admitted.
     async fn check(&self, subject: &str, path: &'static str) -> Option<tollgate_core::Timestamp> {
         let answer = self.fleet.check(self.node, subject, path).await;
-        self.judge.record(self.phase, subject, path, answer);
+        self.judge.record((self.node, self.phase), subject, path, answer);
         self.trace.record(|| {
             let what = answer.map_or_else(
                 || format!("{subject} {path}: the node ended"),
@@ -113,7 +113,7 @@ impl Client {
     pub(crate) async fn drain(&self, subject: &str, at_most: u64) {
         for _ in 0..at_most {
             let answer = self.fleet.check(self.node, subject, "/long").await;
-            self.judge.record(self.phase, subject, "/long", answer);
+            self.judge.record((self.node, self.phase), subject, "/long", answer);
             let is_limited = |answer: &Answer| matches!(answer.effect, OverrideEffect::Quota(_));
             if answer.is_some_and(|answer| !answer.is_admitted || !is_limited(&answer)) {
                 return;

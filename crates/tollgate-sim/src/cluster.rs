@@ -110,6 +110,11 @@ impl Cluster {
         self.nodes + server
     }
 
+    /// Returns the host name of a server or a sentinel.
+    pub(crate) fn name_of(&self, server: usize) -> &str {
+        &self.names[server]
+    }
+
     fn next_history(&self) -> u64 {
         let mut next_epoch = self.next_epoch.lock();
         *next_epoch += 1;

@@ -7,6 +7,7 @@
 //! While faults last, the bounds of `docs/bounds.md` hold. They are computed from the world's
 //! numbers of nodes, callers, losses and restarts. No decision ever takes longer than the deadline.
 
+mod bounds;
 mod effects;
 
 use std::collections::BTreeMap;
@@ -17,10 +18,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_conformance::history::{Allowance, History};
-use tollgate_core::Cost;
 use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
-use tollgate_stores::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
-use tollgate_stores::rebalance::max_double_count;
+
+use bounds::{Bounds, early_by_leases, held_in_flight, max_contended, unused_units};
 
 use crate::node::{Answer, Source};
 use crate::phase::Phase;
@@ -30,7 +30,7 @@ use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
 const MAX_VIOLATIONS: usize = 20;
 
 /// The units of one subject on the second limit, which has a window of 120 s.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Tally {
     /// Units that the store admitted.
     by_store: u64,
@@ -42,6 +42,16 @@ struct Tally {
     leaked: u64,
     /// Whether the store refused a request of the subject because of this limit.
     is_used_up: bool,
+    /// The charges that the store admitted, if the world has failovers.
+    admissions: Vec<Admission>,
+}
+
+/// A charge that the store admitted, with times in ms since the beginning of the faults.
+#[derive(Clone, Copy, Debug)]
+struct Admission {
+    node: usize,
+    sent: u64,
+    answered: u64,
 }
 
 impl Tally {
@@ -73,9 +83,10 @@ pub struct Figures {
     pub by_nodes: u64,
     /// The longest time that a caller waited for a decision, in ms.
     pub longest_wait: u64,
-    /// How closely the store approached the bound on the units that it admits while faults last,
-    /// for the subject that approached it most: the admitted units in percent of the bound.
-    pub store_bound: u64,
+    /// How closely the store approached the bound on the units that it admits beyond a quota while
+    /// faults last, for the subject that approached it most: these units in percent of the units
+    /// that the bound permits. `None` if the bound permits none.
+    pub store_excess: Option<u64>,
     /// How closely nodes approached the bound on the units that they admit without the store, for
     /// the subject that approached it most: the admitted units in percent of the bound.
     pub local_bound: u64,
@@ -141,7 +152,13 @@ impl Judge {
 
     /// Records the answer to a request of `subject`. An `answer` of `None` means that the node
     /// ended before it answered.
-    pub(crate) fn record(&self, phase: Phase, subject: &str, path: &str, answer: Option<Answer>) {
+    pub(crate) fn record(
+        &self,
+        (node, phase): (usize, Phase),
+        subject: &str,
+        path: &str,
+        answer: Option<Answer>,
+    ) {
         let state = &mut *self.state.lock();
         let is_charged = path != "/short";
         let tallies = state.tallies.entry(phase).or_default();
@@ -155,6 +172,9 @@ impl Judge {
         };
         if is_charged {
             tally.count(&answer);
+            if !self.plan.failovers.is_empty() && phase == Phase::During {
+                tally.admissions.extend(self.admission(node, &answer));
+            }
         }
         state.figures.count(&answer);
         // Charges that cannot refuse a request are a second call of the store.
@@ -179,6 +199,17 @@ impl Judge {
                 ));
             }
         }
+    }
+
+    /// Returns the admission of a charge that the store has just admitted.
+    fn admission(&self, node: usize, answer: &Answer) -> Option<Admission> {
+        if answer.source != Source::Store || !answer.is_admitted {
+            return None;
+        }
+        let since = self.faults_begun.get()?.elapsed();
+        let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let sent = millis(since.saturating_sub(answer.waited));
+        Some(Admission { node, sent, answered: millis(since) })
     }
 
     /// Checks an answer of a request that is charged on the limit of 120 s: the override of
@@ -300,9 +331,11 @@ impl State {
     /// Checks a subject of the phase with faults against its [`Bounds`].
     fn check_faults(&mut self, plan: &Plan, subject: &str, tally: &Tally, lost: Lost) {
         let (least, quota) = plan.quotas_of(Phase::During.number_of(subject));
-        let bounds = Bounds::of(plan, quota);
+        let bounds = Bounds::of(plan, quota, tally);
         let figures = &mut self.figures;
-        figures.store_bound = figures.store_bound.max(tally.by_store * 100 / bounds.by_store);
+        let excess = tally.by_store.saturating_sub(quota) * 100;
+        let approached = excess.checked_div(bounds.by_store - quota);
+        figures.store_excess = figures.store_excess.max(approached);
         figures.local_bound = figures.local_bound.max(tally.by_nodes * 100 / bounds.by_nodes);
         if tally.by_store > bounds.by_store {
             let (admitted, most) = (tally.by_store, bounds.by_store);
@@ -337,112 +370,4 @@ impl State {
             ));
         }
     }
-}
-
-/// The bounds for one subject while faults last. The faults last for less than a window of 120 s.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    /// The most units that the store admits: the quota once, and once more for each time that
-    /// counters may be lost. With a single node, a failover loses no counters. The units of
-    /// [`in_flight`](Self::in_flight) are added.
-    by_store: u64,
-    /// The most units that the store admits beyond the quota for charges that are in flight while
-    /// the percentage of a rollout changes.
-    in_flight: u64,
-    /// The most units that nodes admit without the store: `LocalShare::max_admitted_units` for each
-    /// window. A loss of counters ends a window. A node that restarts has its share again: once
-    /// before it knows the store's clock, and once after that.
-    by_nodes: u64,
-    /// The most units that count as used although no request was admitted for them. They are the
-    /// units that nodes took in advance, and charges in flight that a transfer between stores
-    /// counts twice.
-    counted_early: u64,
-    /// Whether nodes later charge to the store all units that they admitted without the store.
-    is_charged_later: bool,
-}
-
-impl Bounds {
-    /// Returns the bounds of a subject with at most the given quota.
-    fn of(plan: &Plan, quota: u64) -> Self {
-        let nodes = plan.nodes as u64;
-        let is_replayed = matches!(plan.kind, Kind::Failover | Kind::Cluster)
-            && plan.nodes == 1
-            && plan.restarts == 0;
-        let losses = if is_replayed { 0 } else { plan.losses };
-        let share = (quota / nodes).max(1) * nodes;
-        let in_flight = in_flight_at_changes(plan);
-        Self {
-            by_store: quota * (1 + losses) + in_flight,
-            in_flight,
-            by_nodes: share * (1 + losses + 2 * plan.restarts),
-            counted_early: early_by_leases(plan)
-                + plan.restarts * unused_units(plan)
-                + counted_twice(plan),
-            is_charged_later: losses == 0 && plan.restarts == 0,
-        }
-    }
-}
-
-/// Returns `QuotaLease::max_unused_units` of the second limit. Returns 0 if the limit is leased in
-/// no version of the policy.
-fn unused_units(plan: &Plan) -> u64 {
-    let is_leased = plan.versions.iter().any(|version| version.is_leased);
-    let share = plan.quotas.1 / (4 * plan.nodes as u64);
-    if is_leased { share.min(MAX_LEASE_UNITS) } else { 0 }
-}
-
-/// Returns the most units of quota leases that other nodes can hold when the store refuses a charge
-/// of one node.
-fn leased_by_others(plan: &Plan) -> u64 {
-    max_early_refusal(plan.nodes as u64, unused_units(plan))
-}
-
-/// Returns the most units that requests in flight hold although another limit will refuse them.
-/// Such units exist on a leased limit. In memcached they exist on every limit, because a call on
-/// several limits has several steps.
-fn held_in_flight(plan: &Plan) -> u64 {
-    let in_flight = (plan.nodes * plan.callers) as u64;
-    if unused_units(plan) > 0 || plan.store == StoreKind::Memcached { in_flight } else { 0 }
-}
-
-/// Returns the most decisions that nodes make alone without a fault. In memcached, the
-/// compare-and-swaps of a node fail while the other nodes are first, and a request that waits until
-/// its deadline is decided by its node. This happens to callers of one node that wait together.
-fn max_contended(plan: &Plan) -> u64 {
-    let has_rivals = plan.store == StoreKind::Memcached && plan.nodes > 1;
-    if has_rivals { plan.callers as u64 } else { 0 }
-}
-
-/// Returns the most units of a leased limit that can remain unused when a request is refused.
-fn early_by_leases(plan: &Plan) -> u64 {
-    leased_by_others(plan) + held_in_flight(plan)
-}
-
-/// Returns the most units of one subject that are charged at the store that the subject leaves, and
-/// that are missing at the other store. A charge that is in flight while its node changes the
-/// percentage of a rollout can arrive after another caller of this node has read the subject's
-/// usage. See `rollout::max_over_admission`.
-///
-/// With several nodes, `Plan::losses` contains the whole quota for each change.
-fn in_flight_at_changes(plan: &Plan) -> u64 {
-    if plan.kind != Kind::Rollout || plan.nodes > 1 {
-        return 0;
-    }
-    let percentages = plan.versions.windows(2);
-    let changes = percentages.filter(|pair| pair[0].percent != pair[1].percent).count();
-    (changes * (plan.callers - 1)) as u64
-}
-
-/// Returns `max_double_count` of a subject: the most units that transfers count twice. In a
-/// rebalance, each node transfers a subject in two phases. In a rollout, each node transfers a
-/// subject once for each percentage. During each transfer, each other caller, of any node, may have
-/// a charge in flight.
-fn counted_twice(plan: &Plan) -> u64 {
-    let transfers = match plan.kind {
-        Kind::Rebalance => 2,
-        Kind::Rollout => plan.versions.len() as u64 - 1,
-        _ => 0,
-    };
-    let (nodes, callers) = (plan.nodes as u64, plan.callers as u64);
-    max_double_count(nodes * transfers * (nodes * callers - 1), Cost::ONE)
 }

@@ -72,4 +72,4 @@ use itoa as _;
 
 pub use plan::{Kind, Plan};
 pub use shrink::shrink;
-pub use world::{Outcome, run};
+pub use world::{Outcome, replay_command, run};

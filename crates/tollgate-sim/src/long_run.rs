@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use tollgate_sim::{Outcome, Plan, run};
+use tollgate_sim::{Kind, Outcome, Plan, replay_command, run};
 
 use crate::sums::Sums;
 
@@ -41,8 +41,11 @@ impl LongRun {
 
     /// Runs the worlds with `threads` threads. If `kind` is set, runs only the worlds of this kind.
     /// Prints and logs the worlds that fail. Returns the total results.
-    pub(crate) fn run(&mut self, threads: usize, kind: Option<&str>) -> Result<Sums, String> {
-        let mut all = Sums::default();
+    ///
+    /// # Errors
+    /// The log cannot be written, or none of the seeds has a world of `kind`.
+    pub(crate) fn run(&mut self, threads: usize, kind: Option<Kind>) -> Result<Sums, String> {
+        let (mut all, seeds) = (Sums::default(), self.seeds.clone());
         while !self.seeds.is_empty() {
             let begun = Instant::now();
             let end = self.seeds.end.min(self.seeds.start.saturating_add(SEEDS_PER_LINE));
@@ -60,6 +63,10 @@ impl LongRun {
             all.join(sums);
             self.seeds.start = end;
         }
+        if let (Some(kind), (0, _), false) = (kind, all.worlds(), seeds.is_empty()) {
+            let Range { start, end } = seeds;
+            return Err(format!("none of the seeds {start}..{end} has a world of the kind {kind}"));
+        }
         Ok(all)
     }
 }
@@ -70,7 +77,7 @@ fn last_seed(line: &str) -> Option<u64> {
 }
 
 /// Runs the worlds of `seeds`. Returns their sums, and the descriptions of those that failed.
-fn run_range(seeds: Range<u64>, threads: usize, kind: Option<&str>) -> (Sums, Vec<String>) {
+fn run_range(seeds: Range<u64>, threads: usize, kind: Option<Kind>) -> (Sums, Vec<String>) {
     let next = AtomicU64::new(seeds.start);
     let work = || {
         let (mut sums, mut failures) = (Sums::default(), Vec::new());
@@ -80,7 +87,7 @@ fn run_range(seeds: Range<u64>, threads: usize, kind: Option<&str>) -> (Sums, Ve
                 return (sums, failures);
             }
             let plan = Plan::of(seed);
-            if kind.is_some_and(|kind| *kind != *plan.kind.to_string()) {
+            if kind.is_some_and(|kind| kind != plan.kind) {
                 continue;
             }
             let outcome = run(&plan, false);
@@ -107,7 +114,5 @@ fn description(plan: &Plan, outcome: &Outcome) -> String {
     let seed = plan.seed;
     let violations = outcome.violations.iter().map(|it| format!("  violation: {it}\n"));
     let violations: String = violations.collect();
-    format!(
-        "seed {seed}: {plan}\n{violations}  replay: cargo run -p tollgate-sim -- --seed {seed} --trace\n"
-    )
+    format!("seed {seed}: {plan}\n{violations}  replay: {}\n", replay_command(seed))
 }

@@ -11,7 +11,8 @@ use std::process::ExitCode;
 use std::thread;
 
 use clap::Parser;
-use tollgate_sim::{Plan, run, shrink, trace};
+use tollgate_sim::plan::FIRST_OF_ALL;
+use tollgate_sim::{Kind, Plan, run, shrink, trace};
 
 use long_run::LongRun;
 
@@ -26,15 +27,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-sim", version, max_term_width = 100)]
 struct Flags {
-    /// Seeds to run: a number, or a range such as `5000..10000`, which excludes its end
+    /// Seeds to run: a number of them from 1,048,576 on, where all kinds of worlds are, or a range
+    /// such as `5000..10000`, which excludes its end
     #[arg(long, value_name = "SEEDS", default_value = "1000", value_parser = seeds)]
     seeds: Range<u64>,
     /// Append progress and failures to this file, and continue after the last seeds in the file
     #[arg(long, value_name = "FILE", conflicts_with = "seed")]
     log: Option<PathBuf>,
     /// Run only the worlds of this kind, such as `failover`
-    #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    kind: Option<Kind>,
     /// Run only this seed
     #[arg(long, value_name = "SEED")]
     seed: Option<u64>,
@@ -54,9 +56,20 @@ struct Flags {
 
 /// Parses a number of seeds, or a range of seeds.
 fn seeds(text: &str) -> Result<Range<u64>, String> {
-    let number = |text: &str| text.parse().map_err(|error| format!("{text}: {error}"));
-    let (start, end) = text.split_once("..").unwrap_or(("0", text));
-    Ok(number(start)?..number(end)?)
+    let number = |text: &str| text.parse::<u64>().map_err(|error| format!("{text}: {error}"));
+    match text.split_once("..") {
+        Some((start, end)) => Ok(number(start)?..number(end)?),
+        None => Ok(FIRST_OF_ALL..FIRST_OF_ALL.saturating_add(number(text)?)),
+    }
+}
+
+/// Parses the name of a kind of world.
+fn kind(text: &str) -> Result<Kind, String> {
+    let named = Kind::ALL.into_iter().find(|kind| kind.to_string() == text);
+    named.ok_or_else(|| {
+        let names: Vec<_> = Kind::ALL.iter().map(Kind::to_string).collect();
+        format!("the kinds are {}", names.join(", "))
+    })
 }
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
@@ -99,7 +112,7 @@ fn run_all(flags: &Flags) -> Result<bool, Box<dyn Error>> {
     let parallel = thread::available_parallelism().map_or(1, usize::from);
     let threads = flags.threads.unwrap_or(parallel).max(1);
     let mut long_run = LongRun::open(flags.seeds.clone(), flags.log.as_deref())?;
-    let sums = long_run.run(threads, flags.kind.as_deref())?;
+    let sums = long_run.run(threads, flags.kind)?;
     sums.print();
     Ok(sums.has_failures())
 }

@@ -72,6 +72,15 @@ pub(crate) fn shard_name(shard: usize) -> char {
     char::from(b'a' + u8::try_from(shard).unwrap_or(25))
 }
 
+/// A promotion of a replica, with times in ms since the beginning of the faults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Failover {
+    /// The time from which the replica may lack the charges of the old primary.
+    pub lacks_from: u64,
+    /// The time of the promotion. The old primary is not charged after it.
+    pub promoted: u64,
+}
+
 /// The plan of a world. All its values are derived from the seed.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -130,6 +139,9 @@ pub struct Plan {
     pub faults_last: u64,
     /// The number of times that all counters of a shard may be lost.
     pub losses: u64,
+    /// The promotions after which nodes replay their charges, so few units are lost. If the old
+    /// primary may be charged after a promotion, [`losses`](Self::losses) counts the promotion.
+    pub failovers: Vec<Failover>,
     /// The number of times that a node restarts.
     pub restarts: u64,
 }
@@ -245,6 +257,7 @@ impl Plan {
             actions: Vec::new(),
             faults_last: 0,
             losses: 0,
+            failovers: Vec::new(),
             restarts: 0,
         };
         plan.versions.push(Version::new(plan.quotas, shards));

@@ -12,7 +12,7 @@ struct Sum {
     decisions: u64,
     by_nodes: u64,
     longest_wait: u64,
-    store_bound: u64,
+    store_excess: Option<u64>,
     local_bound: u64,
 }
 
@@ -29,7 +29,7 @@ impl Sums {
             decisions: figures.decisions,
             by_nodes: figures.by_nodes,
             longest_wait: figures.longest_wait,
-            store_bound: figures.store_bound,
+            store_excess: figures.store_excess,
             local_bound: figures.local_bound,
         };
         self.0.entry(kind.to_string()).or_default().join(one);
@@ -61,18 +61,18 @@ impl Sums {
             "decisions",
             "by nodes",
             "longest, ms",
-            "store bound",
+            "store excess",
             "local bound"
         );
         for (kind, sum) in &self.0 {
+            let excess = sum.store_excess.map_or("none".to_owned(), |excess| format!("{excess}%"));
             println!(
-                "{kind:<14} {:>7} {:>7} {:>10} {:>10} {:>12} {:>11}% {:>11}%",
+                "{kind:<14} {:>7} {:>7} {:>10} {:>10} {:>12} {excess:>12} {:>11}%",
                 sum.worlds,
                 sum.failed,
                 sum.decisions,
                 sum.by_nodes,
                 sum.longest_wait,
-                sum.store_bound,
                 sum.local_bound
             );
         }
@@ -86,7 +86,7 @@ impl Sum {
         self.decisions += other.decisions;
         self.by_nodes += other.by_nodes;
         self.longest_wait = self.longest_wait.max(other.longest_wait);
-        self.store_bound = self.store_bound.max(other.store_bound);
+        self.store_excess = self.store_excess.max(other.store_excess);
         self.local_bound = self.local_bound.max(other.local_bound);
     }
 }

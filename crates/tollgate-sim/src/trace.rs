@@ -6,7 +6,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-/// The largest number of events that are recorded for a run. Further events are dropped.
+/// The largest number of events that are recorded for a run. If there are more, one last event says
+/// that the others are missing.
 pub const MAX_EVENTS: usize = 200_000;
 
 /// One event of a run.
@@ -47,10 +48,13 @@ impl Trace {
     fn push(&self, is_fault: bool, event: impl FnOnce() -> (String, String)) {
         let Some(events) = &self.events else { return };
         let mut events = events.lock();
+        let at = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         if events.len() < MAX_EVENTS {
             let (who, what) = event();
-            let at = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
             events.push(Event { at, who, what, is_fault });
+        } else if events.len() == MAX_EVENTS {
+            let what = format!("later events are not recorded: there are more than {MAX_EVENTS}");
+            events.push(Event { at, who: "world".to_owned(), what, is_fault: true });
         }
     }
 

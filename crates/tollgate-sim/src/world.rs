@@ -255,6 +255,15 @@ fn last_subject(number: u64) -> String {
     Phase::After.subject(number)
 }
 
+/// Returns the command that runs the world of `seed` again and prints its events.
+#[must_use]
+pub fn replay_command(seed: u64) -> String {
+    format!(
+        "RUSTFLAGS=\"--cfg tokio_unstable\" cargo run --profile sim -p tollgate-sim -- --seed {seed} \
+         --trace"
+    )
+}
+
 /// Executes an action of the plan.
 fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
     cluster.trace.fault(|| {
@@ -265,7 +274,7 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
             | Action::Reload { node, .. }
             | Action::Adopt { node, .. }
             | Action::Override { node, .. } => format!("node {node}"),
-            _ => "world".to_owned(),
+            _ => action.server().map_or("world", |server| cluster.name_of(server)).to_owned(),
         };
         (who, format!("{action:?}"))
     });

@@ -180,6 +180,34 @@ pub enum Action {
 }
 
 impl Action {
+    /// Returns the index of the server that the action concerns. Returns `None` if the action
+    /// concerns a node, several servers, or what a sentinel reports.
+    pub(crate) const fn server(&self) -> Option<usize> {
+        match self {
+            Self::Slow { server, .. }
+            | Self::Disconnect(server)
+            | Self::Freeze(server)
+            | Self::Thaw(server)
+            | Self::Crash { server, .. }
+            | Self::Start { server, .. }
+            | Self::Promote(server)
+            | Self::Follow { server, .. }
+            | Self::Full { server, .. }
+            | Self::ForgetStep(server)
+            | Self::Busy { server, .. }
+            | Self::Flush(server)
+            | Self::Evict(server)
+            | Self::Detach { server, .. }
+            | Self::StepServer { server, .. }
+            | Self::Gossip(server)
+            | Self::ClusterDown { server, .. }
+            | Self::MoveKeys(server)
+            | Self::EndMove(server)
+            | Self::KeepSlots(server) => Some(*server),
+            _ => None,
+        }
+    }
+
     /// Returns the index of the node that the action concerns, to change it. Returns `None` if the
     /// action concerns no node.
     pub(super) const fn node_mut(&mut self) -> Option<&mut usize> {

@@ -2,8 +2,8 @@
 
 use tollgate_conformance::Random;
 
-use super::failover::PrimaryLoss;
-use super::{Action, Plan};
+use super::failover::{PrimaryLoss, SWITCH_TIME};
+use super::{Action, Failover, Plan};
 
 impl Plan {
     /// Adds a promotion by the cluster or a move of slots between two primaries, restarts of nodes,
@@ -25,7 +25,7 @@ impl Plan {
     pub(super) fn draw_promotion(&mut self, random: &mut Random) {
         let primary = self.any_primary(random);
         let (replica, at) = (primary + 1, random.within(500..=4_000));
-        self.draw_cut(random, replica, at);
+        let lacks_from = self.draw_cut(random, replica, at);
         let later = at + random.within(1..=3_000);
         let back = later + random.within(10..=3_000);
         let loss = self.draw_primary_loss(random, primary, at, back, true);
@@ -53,7 +53,12 @@ impl Plan {
         }
         self.push(follows, Action::Gossip(primary));
         self.push(follows, Action::Follow { server: primary, primary: replica });
-        self.losses += 1;
+        let may_be_charged = match loss {
+            PrimaryLoss::Planned => false,
+            PrimaryLoss::Down => back < promoted + SWITCH_TIME,
+            PrimaryLoss::Unreachable => true,
+        };
+        self.count_failover(Failover { lacks_from, promoted }, may_be_charged);
     }
 
     /// Adds a move of half of a primary's slots to another primary. The keys move in several steps.

@@ -2,7 +2,13 @@
 
 use tollgate_conformance::Random;
 
-use super::{Action, Plan};
+use super::{Action, Failover, Plan};
+
+/// The longest time in ms from a promotion until all nodes charge the promoted server.
+pub(super) const SWITCH_TIME: u64 = 2_000;
+
+/// More than the time in ms from the execution of a charge until its node has the answer.
+pub(super) const PACKET_TIME: u64 = 20;
 
 /// The reason why a replica takes the place of a primary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +28,7 @@ impl Plan {
     pub(super) fn draw_failover(&mut self, random: &mut Random) {
         let primary = self.any_primary(random);
         let (replica, at) = (primary + 1, random.within(500..=4_000));
-        self.draw_cut(random, replica, at);
+        let lacks_from = self.draw_cut(random, replica, at);
         let later = at + random.within(1..=3_000);
         let back = later + random.within(10..=3_000);
         let loss = self.draw_primary_loss(random, primary, at, back, false);
@@ -33,7 +39,8 @@ impl Plan {
         };
         self.push(promoted, Action::Promote(replica));
         self.push(follows, Action::Follow { server: primary, primary: replica });
-        self.losses += 1;
+        let may_return = loss != PrimaryLoss::Planned && back < promoted + SWITCH_TIME;
+        self.count_failover(Failover { lacks_from, promoted }, may_return);
     }
 
     /// Adds a promotion after which the old primary returns as a second primary, and a restart of a
@@ -54,16 +61,31 @@ impl Plan {
         let stopped = back + random.within(10..=2_000);
         self.push(stopped, Action::StopNode(node));
         self.push(stopped + random.within(1..=500), Action::StartNode(node));
-        self.losses += 1;
+        let lacks_from = at.saturating_sub(self.replication_delay + PACKET_TIME);
+        self.count_failover(Failover { lacks_from, promoted }, false);
         self.restarts += 1;
     }
 
-    /// In some worlds, cuts `replica` off from its primary shortly before `at`.
-    pub(super) fn draw_cut(&mut self, random: &mut Random, replica: usize, at: u64) {
+    /// Counts a promotion: as a loss of counters if nodes may charge the old primary after it, and
+    /// as a failover otherwise.
+    pub(super) fn count_failover(&mut self, failover: Failover, is_charged_later: bool) {
+        if is_charged_later {
+            self.losses += 1;
+        } else {
+            self.failovers.push(failover);
+        }
+    }
+
+    /// In some worlds, cuts `replica` off from its primary shortly before `at`. Returns the time
+    /// from which the replica may lack charges if its primary answers none after `at`.
+    pub(super) fn draw_cut(&mut self, random: &mut Random, replica: usize, at: u64) -> u64 {
+        let mut lacks_from = at.saturating_sub(self.replication_delay + PACKET_TIME);
         if random.chance(30) {
             let cut = at.saturating_sub(random.within(10..=400));
             self.push(cut, Action::Detach { server: replica, on: true });
+            lacks_from = lacks_from.min(cut.saturating_sub(self.replication_delay + PACKET_TIME));
         }
+        lacks_from
     }
 
     /// Adds the loss of `primary` at the time `at`. A primary that crashes or freezes returns at

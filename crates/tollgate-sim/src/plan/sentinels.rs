@@ -2,8 +2,8 @@
 
 use tollgate_conformance::Random;
 
-use super::failover::PrimaryLoss;
-use super::{Action, Plan};
+use super::failover::{PACKET_TIME, PrimaryLoss, SWITCH_TIME};
+use super::{Action, Failover, Plan};
 
 /// The number of sentinels in a world: two of them can outvote the third.
 const SENTINELS: usize = 3;
@@ -45,7 +45,14 @@ impl Plan {
             self.push(stopped + random.within(1..=500), Action::StartNode(node));
             self.restarts += 1;
         }
-        self.losses += 1;
+        let (stops, may_be_charged) = match loss {
+            PrimaryLoss::Planned => (promoted, false),
+            // The last sentinel reports the promotion a second later.
+            PrimaryLoss::Down => (at, back < promoted + 1_000 + SWITCH_TIME),
+            PrimaryLoss::Unreachable => (at, true),
+        };
+        let lacks_from = stops.saturating_sub(self.replication_delay + PACKET_TIME);
+        self.count_failover(Failover { lacks_from, promoted }, may_be_charged);
     }
 
     /// Adds a fault of one sentinel: it freezes, is cut off from a node, or loses its connections.
