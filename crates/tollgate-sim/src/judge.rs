@@ -7,6 +7,8 @@
 //! While faults last, the bounds of `docs/bounds.md` hold. They are computed from the world's
 //! numbers of nodes, callers, losses and restarts. No decision ever takes longer than the deadline.
 
+mod bounds;
+mod clocks;
 mod effects;
 
 use std::collections::BTreeMap;
@@ -17,14 +19,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_conformance::history::{Allowance, History};
-use tollgate_core::Cost;
+use tollgate_redis::BatcherLimits;
 use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
-use tollgate_stores::quota_lease::{MAX_LEASE_UNITS, max_early_refusal};
-use tollgate_stores::rebalance::max_double_count;
 
 use crate::node::{Answer, Source};
 use crate::phase::Phase;
 use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
+
+pub(crate) use clocks::NodeTimes;
+
+use bounds::{Bounds, early_by_leases, held_in_flight, max_contended, unused_units};
 
 /// The largest number of violations that are reported for a world.
 const MAX_VIOLATIONS: usize = 20;
@@ -79,6 +83,10 @@ pub struct Figures {
     /// How closely nodes approached the bound on the units that they admit without the store, for
     /// the subject that approached it most: the admitted units in percent of the bound.
     pub local_bound: u64,
+    /// The largest number of jobs in the queue of a node to a server.
+    pub longest_queue: usize,
+    /// The number of jobs that nodes rejected because a queue was full.
+    pub overloaded: u64,
 }
 
 impl Figures {
@@ -216,6 +224,20 @@ impl Judge {
         ));
     }
 
+    /// Records the largest number of jobs in a queue, and the number of jobs that nodes rejected
+    /// because a queue was full. A queue must not be longer than its bound, and a job may only be
+    /// rejected if a queue was full.
+    pub(crate) fn check_queues(&self, longest: usize, overloaded: u64) {
+        let state = &mut *self.state.lock();
+        (state.figures.longest_queue, state.figures.overloaded) = (longest, overloaded);
+        let most = BatcherLimits::default().waiting;
+        if longest > most || (overloaded > 0 && longest < most) {
+            state.violates(format!(
+                "a queue had {longest} jobs of {most}, and {overloaded} jobs were rejected"
+            ));
+        }
+    }
+
     /// Records a failure of the simulation itself as a violation.
     pub(crate) fn broken(&self, what: impl fmt::Display) {
         self.state.lock().violates(what.to_string());
@@ -337,112 +359,4 @@ impl State {
             ));
         }
     }
-}
-
-/// The bounds for one subject while faults last. The faults last for less than a window of 120 s.
-#[derive(Clone, Copy, Debug)]
-struct Bounds {
-    /// The most units that the store admits: the quota once, and once more for each time that
-    /// counters may be lost. With a single node, a failover loses no counters. The units of
-    /// [`in_flight`](Self::in_flight) are added.
-    by_store: u64,
-    /// The most units that the store admits beyond the quota for charges that are in flight while
-    /// the percentage of a rollout changes.
-    in_flight: u64,
-    /// The most units that nodes admit without the store: `LocalShare::max_admitted_units` for each
-    /// window. A loss of counters ends a window. A node that restarts has its share again: once
-    /// before it knows the store's clock, and once after that.
-    by_nodes: u64,
-    /// The most units that count as used although no request was admitted for them. They are the
-    /// units that nodes took in advance, and charges in flight that a transfer between stores
-    /// counts twice.
-    counted_early: u64,
-    /// Whether nodes later charge to the store all units that they admitted without the store.
-    is_charged_later: bool,
-}
-
-impl Bounds {
-    /// Returns the bounds of a subject with at most the given quota.
-    fn of(plan: &Plan, quota: u64) -> Self {
-        let nodes = plan.nodes as u64;
-        let is_replayed = matches!(plan.kind, Kind::Failover | Kind::Cluster)
-            && plan.nodes == 1
-            && plan.restarts == 0;
-        let losses = if is_replayed { 0 } else { plan.losses };
-        let share = (quota / nodes).max(1) * nodes;
-        let in_flight = in_flight_at_changes(plan);
-        Self {
-            by_store: quota * (1 + losses) + in_flight,
-            in_flight,
-            by_nodes: share * (1 + losses + 2 * plan.restarts),
-            counted_early: early_by_leases(plan)
-                + plan.restarts * unused_units(plan)
-                + counted_twice(plan),
-            is_charged_later: losses == 0 && plan.restarts == 0,
-        }
-    }
-}
-
-/// Returns `QuotaLease::max_unused_units` of the second limit. Returns 0 if the limit is leased in
-/// no version of the policy.
-fn unused_units(plan: &Plan) -> u64 {
-    let is_leased = plan.versions.iter().any(|version| version.is_leased);
-    let share = plan.quotas.1 / (4 * plan.nodes as u64);
-    if is_leased { share.min(MAX_LEASE_UNITS) } else { 0 }
-}
-
-/// Returns the most units of quota leases that other nodes can hold when the store refuses a charge
-/// of one node.
-fn leased_by_others(plan: &Plan) -> u64 {
-    max_early_refusal(plan.nodes as u64, unused_units(plan))
-}
-
-/// Returns the most units that requests in flight hold although another limit will refuse them.
-/// Such units exist on a leased limit. In memcached they exist on every limit, because a call on
-/// several limits has several steps.
-fn held_in_flight(plan: &Plan) -> u64 {
-    let in_flight = (plan.nodes * plan.callers) as u64;
-    if unused_units(plan) > 0 || plan.store == StoreKind::Memcached { in_flight } else { 0 }
-}
-
-/// Returns the most decisions that nodes make alone without a fault. In memcached, the
-/// compare-and-swaps of a node fail while the other nodes are first, and a request that waits until
-/// its deadline is decided by its node. This happens to callers of one node that wait together.
-fn max_contended(plan: &Plan) -> u64 {
-    let has_rivals = plan.store == StoreKind::Memcached && plan.nodes > 1;
-    if has_rivals { plan.callers as u64 } else { 0 }
-}
-
-/// Returns the most units of a leased limit that can remain unused when a request is refused.
-fn early_by_leases(plan: &Plan) -> u64 {
-    leased_by_others(plan) + held_in_flight(plan)
-}
-
-/// Returns the most units of one subject that are charged at the store that the subject leaves, and
-/// that are missing at the other store. A charge that is in flight while its node changes the
-/// percentage of a rollout can arrive after another caller of this node has read the subject's
-/// usage. See `rollout::max_over_admission`.
-///
-/// With several nodes, `Plan::losses` contains the whole quota for each change.
-fn in_flight_at_changes(plan: &Plan) -> u64 {
-    if plan.kind != Kind::Rollout || plan.nodes > 1 {
-        return 0;
-    }
-    let percentages = plan.versions.windows(2);
-    let changes = percentages.filter(|pair| pair[0].percent != pair[1].percent).count();
-    (changes * (plan.callers - 1)) as u64
-}
-
-/// Returns `max_double_count` of a subject: the most units that transfers count twice. In a
-/// rebalance, each node transfers a subject in two phases. In a rollout, each node transfers a
-/// subject once for each percentage. During each transfer, each other caller, of any node, may have
-/// a charge in flight.
-fn counted_twice(plan: &Plan) -> u64 {
-    let transfers = match plan.kind {
-        Kind::Rebalance => 2,
-        Kind::Rollout => plan.versions.len() as u64 - 1,
-        _ => 0,
-    };
-    let (nodes, callers) = (plan.nodes as u64, plan.callers as u64);
-    max_double_count(nodes * transfers * (nodes * callers - 1), Cost::ONE)
 }

@@ -87,8 +87,13 @@ fn replay(flags: &Flags, seed: u64) -> Result<bool, Box<dyn Error>> {
     println!("seed {seed}: {plan}");
     let figures = &outcome.figures;
     println!(
-        "{} decisions, {} by nodes alone, the longest after {} ms",
-        figures.decisions, figures.by_nodes, figures.longest_wait
+        "{} decisions, {} by nodes alone, the longest after {} ms, at most {} jobs in a queue, {} \
+         rejected",
+        figures.decisions,
+        figures.by_nodes,
+        figures.longest_wait,
+        figures.longest_queue,
+        figures.overloaded
     );
     outcome.violations.iter().for_each(|violation| println!("violation: {violation}"));
     Ok(!outcome.violations.is_empty())
