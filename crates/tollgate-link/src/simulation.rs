@@ -1,4 +1,4 @@
-//! The network and the random numbers of a simulation.
+//! The network, the random numbers and the measurements of a simulation.
 //!
 //! `tollgate-sim` runs nodes and servers in one thread. It provides the connections of each node,
 //! and a seed for all numbers that are random outside of a simulation. Only the feature
@@ -31,6 +31,7 @@ pub trait Network: fmt::Debug + Send + Sync {
 thread_local! {
     static NETWORK: RefCell<Option<Arc<dyn Network>>> = const { RefCell::new(None) };
     static SEED: Cell<Option<(u64, Instant)>> = const { Cell::new(None) };
+    static LONGEST_QUEUE: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Calls `open`, and returns its result. The endpoints that `open` creates connect through
@@ -46,6 +47,17 @@ pub fn with_network<T>(network: Arc<dyn Network>, open: impl FnOnce() -> T) -> T
 /// the simulation.
 pub fn set_seed(seed: u64) {
     SEED.set(Some((seed, Instant::now())));
+}
+
+/// Records that a queue of this thread has `length` jobs.
+pub fn record_queue(length: usize) {
+    LONGEST_QUEUE.set(LONGEST_QUEUE.get().max(length));
+}
+
+/// Returns the largest number of jobs that a queue of this thread has had since the last call.
+#[must_use]
+pub fn take_longest_queue() -> usize {
+    LONGEST_QUEUE.take()
 }
 
 /// The simulated network through which an endpoint connects: the network of [`with_network`] when

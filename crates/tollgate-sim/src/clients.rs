@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 use tollgate_conformance::Random;
 
@@ -63,9 +64,24 @@ impl Client {
         }
     }
 
-    /// Uses up a limit, and then waits for the time that the refusal states. Reports a violation if
-    /// the next request is not admitted.
-    pub(crate) async fn retry(self) {
+    /// Sends `calls` requests of the newest `subjects` subjects, all at the same moment, each from a
+    /// caller of its own.
+    pub(crate) fn burst(&self, calls: usize, subjects: u64, callers: &mut JoinSet<()>) {
+        let millis = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(0);
+        let newest = millis / SUBJECT_PERIOD;
+        let first = newest.saturating_sub(subjects - 1);
+        for (number, path) in (0..calls).zip(["/long", "/both", "/long", "/short"].iter().cycle()) {
+            let number = first + number as u64 % (newest - first + 1);
+            let (client, subject) = (self.clone(), self.phase.subject(number));
+            callers.spawn(async move {
+                client.check(&subject, path).await;
+            });
+        }
+    }
+
+    /// Uses up a limit, and then waits for the time that the refusal states, and for `tolerance` more.
+    /// Reports a violation if the next request is not admitted.
+    pub(crate) async fn retry(self, tolerance: Duration) {
         let subject = format!("{:?}-retry-{}", self.phase, self.node);
         while Instant::now() < self.until {
             let Some(ready_at) = self.check(&subject, "/short").await else { continue };
@@ -73,6 +89,9 @@ impl Client {
                 && now < ready_at
             {
                 sleep(Duration::from_millis(ready_at.since(now).get())).await;
+            }
+            if !tolerance.is_zero() {
+                sleep(tolerance).await;
             }
             if self.check(&subject, "/short").await.is_some() {
                 self.judge.refused_after_wait(self.node, &subject);

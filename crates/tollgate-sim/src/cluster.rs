@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, sleep};
+use tollgate_core::Timestamp;
 use tollgate_link::simulation::{ByteStream, Connecting, Network as NodeNetwork};
 
 use crate::network::{Network, Party, Stream};
@@ -113,6 +114,14 @@ impl Cluster {
     /// Returns the host name of a server or a sentinel.
     pub(crate) fn name_of(&self, server: usize) -> &str {
         &self.names[server]
+    }
+
+    /// Holds back all packets from and to `node`, or delivers them again.
+    pub(crate) fn set_cut_off(&self, node: Party, on: bool) {
+        for server in (0..self.names.len()).map(|server| self.party(server)) {
+            self.network.set_blocked(node, server, on);
+            self.network.set_blocked(server, node, on);
+        }
     }
 
     fn next_history(&self) -> u64 {
@@ -376,6 +385,17 @@ impl Cluster {
         let servers = &mut *self.servers.lock();
         let writes = servers[server].evict();
         self.write(servers, server, writes);
+    }
+
+    /// Returns the times of the clocks of all primaries.
+    pub(crate) fn primary_times(&self) -> Vec<Timestamp> {
+        let mut servers = self.servers.lock();
+        let primaries = servers.iter_mut().filter(|server| server.role == Role::Primary);
+        let time = |server: &mut Server| {
+            server.catch_up();
+            server.now()
+        };
+        primaries.map(time).collect()
     }
 
     pub(crate) fn is_alive(&self, server: usize) -> bool {

@@ -8,6 +8,7 @@
 //! numbers of nodes, callers, losses and restarts. No decision ever takes longer than the deadline.
 
 mod bounds;
+mod clocks;
 mod effects;
 
 use std::collections::BTreeMap;
@@ -18,13 +19,16 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use tollgate_conformance::history::{Allowance, History};
+use tollgate_redis::BatcherLimits;
 use tollgate_stores::deadline::{DEFAULT_BUDGET, TIMER_GRAIN};
-
-use bounds::{Bounds, early_by_leases, held_in_flight, max_contended, unused_units};
 
 use crate::node::{Answer, Source};
 use crate::phase::Phase;
 use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
+
+pub(crate) use clocks::NodeTimes;
+
+use bounds::{Bounds, early_by_leases, held_in_flight, max_contended, unused_units};
 
 /// The largest number of violations that are reported for a world.
 const MAX_VIOLATIONS: usize = 20;
@@ -90,6 +94,10 @@ pub struct Figures {
     /// How closely nodes approached the bound on the units that they admit without the store, for
     /// the subject that approached it most: the admitted units in percent of the bound.
     pub local_bound: u64,
+    /// The largest number of jobs in the queue of a node to a server.
+    pub longest_queue: usize,
+    /// The number of jobs that nodes rejected because a queue was full.
+    pub overloaded: u64,
 }
 
 impl Figures {
@@ -245,6 +253,20 @@ impl Judge {
         self.state.lock().violates(format!(
             "{subject} was refused by node {node} at the time at which it should be admitted"
         ));
+    }
+
+    /// Records the largest number of jobs in a queue, and the number of jobs that nodes rejected
+    /// because a queue was full. A queue must not be longer than its bound, and a job may only be
+    /// rejected if a queue was full.
+    pub(crate) fn check_queues(&self, longest: usize, overloaded: u64) {
+        let state = &mut *self.state.lock();
+        (state.figures.longest_queue, state.figures.overloaded) = (longest, overloaded);
+        let most = BatcherLimits::default().waiting;
+        if longest > most || (overloaded > 0 && longest < most) {
+            state.violates(format!(
+                "a queue had {longest} jobs of {most}, and {overloaded} jobs were rejected"
+            ));
+        }
     }
 
     /// Records a failure of the simulation itself as a violation.

@@ -27,7 +27,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 #[derive(Debug, Parser)]
 #[command(name = "tollgate-sim", version, max_term_width = 100)]
 struct Flags {
-    /// Seeds to run: a number of them from 1,048,576 on, where all kinds of worlds are, or a range
+    /// Seeds to run: a number of them from 4,194,304 on, where all kinds of worlds are, or a range
     /// such as `5000..10000`, which excludes its end
     #[arg(long, value_name = "SEEDS", default_value = "1000", value_parser = seeds)]
     seeds: Range<u64>,
@@ -100,8 +100,13 @@ fn replay(flags: &Flags, seed: u64) -> Result<bool, Box<dyn Error>> {
     println!("seed {seed}: {plan}");
     let figures = &outcome.figures;
     println!(
-        "{} decisions, {} by nodes alone, the longest after {} ms",
-        figures.decisions, figures.by_nodes, figures.longest_wait
+        "{} decisions, {} by nodes alone, the longest after {} ms, at most {} jobs in a queue, {} \
+         rejected",
+        figures.decisions,
+        figures.by_nodes,
+        figures.longest_wait,
+        figures.longest_queue,
+        figures.overloaded
     );
     outcome.violations.iter().for_each(|violation| println!("violation: {violation}"));
     Ok(!outcome.violations.is_empty())

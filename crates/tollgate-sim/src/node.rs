@@ -10,17 +10,19 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tollgate::decision::{AppliedOverride, Decision};
 use tollgate::overrides::{Effect, Override};
-use tollgate::{DecisionSource, HashKey, Limiter, Revision};
+use tollgate::{Clock as _, DecisionSource, HashKey, Limiter, Revision};
 use tollgate_backend::{Backend, Counts, PolicyFile, Refunds};
 use tollgate_core::{
     Admission, Evaluation, Headers, Limit, RequestAttributes, StoreError, Timestamp,
 };
 use tollgate_link::simulation::with_network;
 use tollgate_policy::LoadedPolicy;
+use tollgate_redis::BatcherStatus;
 use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};
+use crate::judge::NodeTimes;
 use crate::overrides::NodeOverrides;
 use crate::plan::{Kind, OverrideEffect, Plan, Version};
 use crate::policy;
@@ -75,6 +77,8 @@ struct Node {
     running: Mutex<Option<Running>>,
     /// The number of times that the node has ended.
     ended: watch::Sender<u64>,
+    /// Whether the node pauses. Until it goes on, it accepts no requests and sends no answers.
+    paused: watch::Sender<bool>,
 }
 
 /// The limiter and the policy file of a running node.
@@ -116,6 +120,7 @@ impl Fleet {
             version: AtomicUsize::new(0),
             running: Mutex::new(None),
             ended: watch::Sender::new(0),
+            paused: watch::Sender::new(false),
         };
         let nodes = plan.node_clocks.iter().map(node).collect();
         let file = |version: &Version| PolicyVersion {
@@ -206,6 +211,10 @@ impl Fleet {
         let place = &self.nodes[node];
         drop(place.running.lock().take());
         place.ended.send_modify(|ended| *ended += 1);
+    }
+
+    pub(crate) fn set_paused(&self, node: usize, is_paused: bool) {
+        self.nodes[node].paused.send_replace(is_paused);
     }
 
     pub(crate) fn step_clock(&self, node: usize, millis: i64) {
@@ -299,6 +308,24 @@ impl Fleet {
         self.nodes.iter().map(of_node).collect()
     }
 
+    /// Returns the clocks of each running node, and the changes of servers' clocks that it has
+    /// detected.
+    pub(crate) fn times(&self) -> Vec<NodeTimes> {
+        let running = (0..self.len()).filter_map(|node| Some((node, self.limiter(node)?)));
+        let times = |(node, limiter): (usize, Arc<Limiter<RecordedBackend>>)| NodeTimes {
+            own: self.nodes[node].clock.now(),
+            decides: limiter.now(),
+            steps: batchers(&limiter).iter().map(|batcher| batcher.clock_steps).sum(),
+        };
+        running.map(times).collect()
+    }
+
+    /// Returns the number of jobs that running nodes rejected because a queue was full.
+    pub(crate) fn overloaded(&self) -> u64 {
+        let running = (0..self.len()).filter_map(|node| self.limiter(node));
+        running.flat_map(|limiter| batchers(&limiter)).map(|it| it.counts.overloaded).sum()
+    }
+
     /// Returns the time that a node uses for its decisions. Returns `None` if the node is not
     /// running.
     pub(crate) fn now(&self, node: usize) -> Option<Timestamp> {
@@ -312,7 +339,9 @@ impl Fleet {
     /// Sends a request of `subject` to a node. Returns `None` if the node is not running, or if it
     /// ends before it answers.
     pub(crate) async fn check(&self, node: usize, subject: &str, path: &str) -> Option<Answer> {
-        let mut ended = self.nodes[node].ended.subscribe();
+        let Node { ended, paused, .. } = &self.nodes[node];
+        let (mut ended, mut paused) = (ended.subscribe(), paused.subscribe());
+        go_on(&mut paused).await;
         let limiter = self.limiter(node)?;
         let check = {
             let headers = User(subject);
@@ -332,6 +361,7 @@ impl Fleet {
             decision = check => decision,
         };
         let waited = sent.elapsed();
+        go_on(&mut paused).await;
         let statuses = &decision.evaluation.statuses;
         let refused = statuses.iter().filter(|status| status.admission != Admission::Now);
         let ready_at = refused.clone().filter_map(|status| match status.admission {
@@ -346,6 +376,15 @@ impl Fleet {
             is_long_used_up: refused.clone().any(|status| status.limit.name() == "long"),
             waited,
         })
+    }
+}
+
+/// Waits while a node pauses.
+async fn go_on(paused: &mut watch::Receiver<bool>) {
+    // Other worlds must not yield here, because their tasks would run in another order.
+    if *paused.borrow() {
+        // An error means that the world has ended.
+        let _ = paused.wait_for(|is_paused| !is_paused).await;
     }
 }
 
@@ -365,6 +404,12 @@ fn effect(decision: &Decision) -> OverrideEffect {
         (None, Some(_)) => OverrideEffect::Counted,
         (None, None) => OverrideEffect::Unlimited,
     }
+}
+
+/// Returns the status of all batchers of a node.
+fn batchers(limiter: &Limiter<RecordedBackend>) -> Vec<BatcherStatus> {
+    let shards = limiter.store().backend.status();
+    shards.into_iter().flat_map(|shard| shard.batchers).collect()
 }
 
 fn source(source: DecisionSource) -> Source {

@@ -5,11 +5,15 @@ mod action;
 mod changes;
 mod cluster;
 mod failover;
+mod faults;
 mod kind;
+mod membership;
 mod memory;
+mod overload;
 mod override_effect;
 mod overrides;
 mod sentinels;
+mod server_clocks;
 mod smaller;
 mod store;
 mod version;
@@ -44,8 +48,11 @@ pub const FIRST_OF_SECOND: u64 = 4_096;
 /// The first seed for which [`Kind::THIRD`] contains the possible kinds of worlds.
 pub const FIRST_OF_THIRD: u64 = 16_384;
 
+/// The first seed for which [`Kind::FOURTH`] contains the possible kinds of worlds.
+pub const FIRST_OF_FOURTH: u64 = 1 << 20;
+
 /// The first seed for which [`Kind::ALL`] contains the possible kinds of worlds.
-pub const FIRST_OF_ALL: u64 = 1 << 20;
+pub const FIRST_OF_ALL: u64 = 1 << 22;
 
 /// The position of a server: its shard, and its number in the shard.
 #[derive(Clone, Copy, Debug)]
@@ -144,6 +151,10 @@ pub struct Plan {
     pub failovers: Vec<Failover>,
     /// The number of times that a node restarts.
     pub restarts: u64,
+    /// The nodes that do not run at the beginning. They join later.
+    pub absent_first: Vec<usize>,
+    /// The nodes that do not run at the end. They have left for good.
+    pub absent_last: Vec<usize>,
 }
 
 impl Plan {
@@ -154,7 +165,8 @@ impl Plan {
         let kinds = match seed {
             ..FIRST_OF_SECOND => Kind::FIRST,
             FIRST_OF_SECOND..FIRST_OF_THIRD => Kind::SECOND,
-            FIRST_OF_THIRD..FIRST_OF_ALL => Kind::THIRD,
+            FIRST_OF_THIRD..FIRST_OF_FOURTH => Kind::THIRD,
+            FIRST_OF_FOURTH..FIRST_OF_ALL => Kind::FOURTH,
             FIRST_OF_ALL.. => &Kind::ALL[..],
         };
         let kind = kinds[(seed % kinds.len() as u64) as usize];
@@ -180,6 +192,9 @@ impl Plan {
             Kind::Busy => plan.draw_busy(&mut random),
             Kind::Cluster => plan.draw_cluster(&mut random),
             Kind::Overrides => plan.draw_overrides(&mut random),
+            Kind::ServerClocks => plan.draw_server_clocks(&mut random),
+            Kind::Overload => plan.draw_overload(&mut random),
+            Kind::Membership => plan.draw_membership(&mut random),
         }
         // A world of the kind `Distant` has so many callers that one subject would receive nearly
         // all requests.
@@ -196,11 +211,16 @@ impl Plan {
     fn sized(seed: u64, kind: Kind, random: &mut Random) -> Self {
         let store = StoreKind::of(kind, random);
         let needs_replica = store == StoreKind::Cluster
-            || matches!(kind, Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels);
+            || matches!(
+                kind,
+                Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels | Kind::ServerClocks
+            );
         let shards = match kind {
             _ if store == StoreKind::Cluster => random.one_of(&[2, 3]),
             Kind::Rebalance => random.one_of(&[2, 3]),
             Kind::Rollout => 2,
+            // See `Plan::correct_clocks`. A node knows the clock of a memcached server only to 2 s.
+            Kind::ServerClocks if store == StoreKind::Memcached => 1,
             _ => random.one_of(&[1, 1, 2]),
         };
         let servers_per_shard = match store {
@@ -210,7 +230,7 @@ impl Plan {
         };
         let nodes = match kind {
             Kind::Distant => 1,
-            Kind::TwoPrimaries => random.within(2..=3) as usize,
+            Kind::TwoPrimaries | Kind::Membership => random.within(2..=3) as usize,
             _ => random.within(1..=3) as usize,
         };
         let longest = random.within(0..=3);
@@ -259,6 +279,8 @@ impl Plan {
             losses: 0,
             failovers: Vec::new(),
             restarts: 0,
+            absent_first: Vec::new(),
+            absent_last: Vec::new(),
         };
         plan.versions.push(Version::new(plan.quotas, shards));
         plan
@@ -301,109 +323,6 @@ impl Plan {
 
     fn any_node(&self, random: &mut Random) -> usize {
         random.within(0..=self.nodes as u64 - 1) as usize
-    }
-
-    fn draw_clocks(&mut self, random: &mut Random) {
-        const WRONG: [i64; 8] =
-            [3_000, 30_000, 3_600_000, 86_400_000, -3_000, -30_000, -3_600_000, -86_400_000];
-        let worst = self.any_node(random);
-        for node in 0..self.nodes {
-            if node == worst || random.chance(50) {
-                self.node_clocks[node] = random.one_of(&WRONG);
-            }
-        }
-        for _ in 0..random.within(1..=3) {
-            let (node, millis) = (self.any_node(random), random.one_of(&WRONG));
-            self.push(random.within(0..=6_000), Action::StepNode { node, millis });
-        }
-    }
-
-    fn draw_outages(&mut self, random: &mut Random, count: std::ops::RangeInclusive<u64>) {
-        for _ in 0..random.within(count) {
-            let from = random.within(0..=6_000);
-            let to = from + random.one_of(&[5, 20, 100, 400, 1_500, 5_000]);
-            let (node, server) = (self.any_node(random), self.any_primary(random));
-            match random.within(0..=8) {
-                0 => {
-                    self.push(from, Action::BlockRequests { node, server, on: true });
-                    self.push(to, Action::BlockRequests { node, server, on: false });
-                }
-                1 => {
-                    self.push(from, Action::BlockReplies { node, server, on: true });
-                    self.push(to, Action::BlockReplies { node, server, on: false });
-                }
-                2 | 3 => {
-                    for node in 0..self.nodes {
-                        self.push(from, Action::BlockRequests { node, server, on: true });
-                        self.push(from, Action::BlockReplies { node, server, on: true });
-                        self.push(to, Action::BlockRequests { node, server, on: false });
-                        self.push(to, Action::BlockReplies { node, server, on: false });
-                    }
-                }
-                4 => {
-                    let millis = random.one_of(&[4, 10, 40, 200]);
-                    self.push(from, Action::Slow { server, millis });
-                    self.push(to, Action::Slow { server, millis: 0 });
-                }
-                5 => self.push(from, Action::Disconnect(server)),
-                6 => {
-                    self.push(from, Action::Freeze(server));
-                    self.push(to, Action::Thaw(server));
-                }
-                7 => {
-                    self.push(from, Action::Full { server, on: true });
-                    self.push(to, Action::Full { server, on: false });
-                }
-                _ => self.push(from, Action::ForgetStep(server)),
-            }
-        }
-        if random.chance(20) {
-            let (server, from) = (self.any_primary(random), random.within(7_000..=8_000));
-            self.push(from, Action::Crash { server, silent: random.chance(50) });
-            let back = from + random.within(50..=3_000);
-            self.push(back, Action::Start { server, has_data: true });
-        }
-    }
-
-    fn draw_losses(&mut self, random: &mut Random) {
-        for _ in 0..random.within(1..=2) {
-            let (server, at) = (self.any_primary(random), random.within(0..=6_000));
-            // The history checker compares the times of shards, so a clock is changed only if there
-            // is one shard.
-            match random.within(0..=if self.shards == 1 { 2 } else { 1 }) {
-                0 => self.push(at, Action::Flush(server)),
-                1 => {
-                    self.push(at, Action::Crash { server, silent: false });
-                    let back = at + random.within(10..=2_000);
-                    self.push(back, Action::Start { server, has_data: false });
-                }
-                _ => {
-                    let millis = random.one_of(&[
-                        2_000,
-                        10_000,
-                        3_600_000,
-                        86_400_000,
-                        -10_000,
-                        -86_400_000,
-                    ]);
-                    let server = self.any_server(random);
-                    self.push(at, Action::StepServer { server, millis });
-                    // Until the last node has detected the change of the clock, each node treats
-                    // the windows that other nodes opened as ended.
-                    self.losses += u64::from(self.nodes > 1);
-                }
-            }
-            self.losses += 1;
-        }
-    }
-
-    fn draw_restarts(&mut self, random: &mut Random) {
-        for _ in 0..random.within(1..=2) {
-            let (node, at) = (self.any_node(random), random.within(0..=6_000));
-            self.push(at, Action::StopNode(node));
-            self.push(at + random.within(1..=2_000), Action::StartNode(node));
-            self.restarts += 1;
-        }
     }
 }
 

@@ -50,7 +50,8 @@ fn redis(plan: &Plan, version: &Version, shards: &[usize]) -> String {
     });
     let deadline =
         if version.defect == Some(Defect::NeedsRestart) { ", deadline: 16ms" } else { "" };
-    let (nodes, step) = (plan.nodes, if plan.uses_script { "script" } else { "function" });
+    let nodes = version.nodes.unwrap_or(plan.nodes);
+    let step = if plan.uses_script { "script" } else { "function" };
     format!(
         "redis: {{ nodes: {nodes}, scripting: {step}, shards: {{ {} }}{previous}{deadline} }}",
         shard_list(plan, shards)

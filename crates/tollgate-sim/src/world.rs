@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tollgate_backend::OVERRIDES_PERIOD;
 use tollgate_conformance::Random;
+use tollgate_link::simulation::take_longest_queue;
 
 use crate::clients::{Client, Load};
 use crate::cluster::Cluster;
@@ -27,6 +28,9 @@ const RECOVERED_AFTER: Duration = Duration::from_secs(6);
 
 /// The duration of each phase without faults.
 const CALM: Duration = Duration::from_millis(2_500);
+
+/// The largest difference between two estimates of the clock of a memcached server.
+const MEMCACHED_CLOCK_ERROR: Duration = Duration::from_millis(2_250);
 
 /// The virtual time that a run may take in addition to its phase with faults. Only a run with a
 /// decision that never ends takes longer.
@@ -61,6 +65,8 @@ pub fn run(plan: &Plan, is_traced: bool) -> Outcome {
     let runtime = builder.build().expect("a runtime without I/O");
     runtime.block_on(async {
         tollgate_link::simulation::set_seed(plan.seed);
+        // A world that ended before on this thread may have panicked.
+        let _ = take_longest_queue();
         World::new(plan, is_traced).run().await
     })
 }
@@ -90,6 +96,8 @@ impl<'p> World<'p> {
         if timeout(longest, self.run_phases()).await.is_err() {
             self.judge.broken(format_args!("the world did not end within {longest:?}"));
         }
+        self.judge.check_queues(take_longest_queue(), self.fleet.overloaded());
+        self.judge.check_clocks(&self.fleet.times(), &self.cluster.primary_times());
         self.fleet.take_wrong_reloads().iter().for_each(|wrong| self.judge.broken(wrong));
         let histories = self.fleet.records.take_histories();
         let lost = Lost {
@@ -104,7 +112,7 @@ impl<'p> World<'p> {
 
     async fn run_phases(&mut self) {
         self.note("nodes start");
-        for node in 0..self.fleet.len() {
+        for node in (0..self.fleet.len()).filter(|node| !self.plan.absent_first.contains(node)) {
             self.fleet.start(node);
         }
         for node in 0..self.fleet.len() {
@@ -117,14 +125,23 @@ impl<'p> World<'p> {
             let (plan, cluster) = (self.plan, Arc::clone(&self.cluster));
             let fleet = Arc::clone(&self.fleet);
             self.judge.begin_faults();
+            let begun = Instant::now();
+            let clients: Vec<_> = (0..fleet.len())
+                .map(|node| self.client(node, Phase::During, begun, begun + lasts))
+                .collect();
             let faults = async move {
-                let begun = Instant::now();
+                let mut callers = JoinSet::new();
                 for (at, action) in &plan.actions {
                     sleep_until(begun + Duration::from_millis(*at)).await;
                     act(&cluster, &fleet, *action);
+                    if let Action::Burst { node, calls, subjects } = *action {
+                        clients[node].burst(calls, subjects, &mut callers);
+                    }
                 }
+                callers
             };
-            tokio::join!(faults, self.load(Phase::During, lasts));
+            let (mut callers, ()) = tokio::join!(faults, self.load(Phase::During, lasts));
+            self.ended(&mut callers).await;
             self.heal();
             self.load(Phase::Recovering, RECOVERED_AFTER).await;
             self.drain().await;
@@ -163,9 +180,22 @@ impl<'p> World<'p> {
                 callers.spawn(client.clone().call(random, load));
             }
             if phase.is_calm() {
-                callers.spawn(client.retry());
+                callers.spawn(client.retry(self.retry_tolerance()));
             }
         }
+        self.ended(&mut callers).await;
+    }
+
+    /// Returns the time by which a node may refuse a request too long. With memcached, a node that
+    /// decides by the server's clock knows its time only to 2.25 s.
+    fn retry_tolerance(&self) -> Duration {
+        let is_estimated =
+            self.plan.kind == Kind::ServerClocks && self.plan.store == StoreKind::Memcached;
+        if is_estimated { MEMCACHED_CLOCK_ERROR } else { Duration::ZERO }
+    }
+
+    /// Waits until all `callers` have ended.
+    async fn ended(&self, callers: &mut JoinSet<()>) {
         while let Some(ended) = callers.join_next().await {
             if let Err(error) = ended {
                 self.judge.broken(format_args!("a request panicked: {error}"));
@@ -205,7 +235,17 @@ impl<'p> World<'p> {
             servers.clone().for_each(|server| act(cluster, &self.fleet, Action::EndMove(server)));
             servers.for_each(|server| act(cluster, &self.fleet, Action::Gossip(server)));
         }
-        (0..plan.nodes).for_each(|node| act(cluster, &self.fleet, Action::StartNode(node)));
+        for node in self.last_nodes() {
+            if plan.kind == Kind::Membership {
+                act(cluster, &self.fleet, Action::PauseNode { node, on: false });
+            }
+            act(cluster, &self.fleet, Action::StartNode(node));
+        }
+    }
+
+    /// Returns the nodes that run at the end.
+    fn last_nodes(&self) -> Vec<usize> {
+        (0..self.plan.nodes).filter(|node| !self.plan.absent_last.contains(node)).collect()
     }
 
     /// Checks that all nodes have the same overrides, and makes the last changes of the overrides,
@@ -242,9 +282,9 @@ impl<'p> World<'p> {
     /// Sends requests for each subject of the faults until the subject's limit is used up.
     async fn drain(&self) {
         self.note("the rest of every limit is asked for");
-        let now = Instant::now();
+        let (now, nodes) = (Instant::now(), self.last_nodes());
         for (index, subject) in self.judge.begin_drain().into_iter().enumerate() {
-            let client = self.client(index % self.fleet.len(), Phase::During, now, now);
+            let client = self.client(nodes[index % nodes.len()], Phase::During, now, now);
             client.drain(&subject, self.plan.all_quotas().1 * 3).await;
         }
     }
@@ -270,6 +310,8 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         let who = match action {
             Action::StopNode(node)
             | Action::StartNode(node)
+            | Action::PauseNode { node, .. }
+            | Action::Burst { node, .. }
             | Action::StepNode { node, .. }
             | Action::Reload { node, .. }
             | Action::Adopt { node, .. }
@@ -305,6 +347,12 @@ fn act(cluster: &Cluster, fleet: &Fleet, action: Action) {
         Action::Detach { server, on } => cluster.with(server, |it| it.set_detached(on)),
         Action::StopNode(node) => fleet.stop(node),
         Action::StartNode(node) => fleet.start(node),
+        Action::PauseNode { node, on } => {
+            fleet.set_paused(node, on);
+            cluster.set_cut_off(node, on);
+        }
+        // The world sends the requests.
+        Action::Burst { .. } => {}
         Action::Reload { node, version } => fleet.reload(node, version),
         Action::Adopt { node, version } => fleet.adopt(node, version),
         Action::StepNode { node, millis } => fleet.step_clock(node, millis),

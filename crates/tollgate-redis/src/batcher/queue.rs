@@ -74,7 +74,10 @@ impl<C: Codec> QueueSender<C> {
                 TrySendError::Full(_) => BatcherError::Overloaded,
                 TrySendError::Closed(_) => BatcherError::Unavailable,
             }
-        })
+        })?;
+        #[cfg(feature = "simulation")]
+        tollgate_link::simulation::record_queue(self.items.max_capacity() - self.items.capacity());
+        Ok(())
     }
 }
 

@@ -39,19 +39,17 @@ pub(super) struct Bounds {
 impl Bounds {
     /// Returns the bounds of a subject with at most the given quota and with the units of `tally`.
     pub(super) fn of(plan: &Plan, quota: u64, tally: &Tally) -> Self {
-        let nodes = plan.nodes as u64;
         let is_replayed = matches!(plan.kind, Kind::Failover | Kind::Cluster)
             && plan.nodes == 1
             && plan.restarts == 0;
         let (losses, failovers) =
             if is_replayed { (0, 0) } else { (plan.losses, plan.failovers.len() as u64) };
         let lost = lost_by_failovers(plan, quota, tally);
-        let share = (quota / nodes).max(1) * nodes;
         let in_flight = in_flight_at_changes(plan);
         Self {
             by_store: quota * (1 + losses) + lost + in_flight,
             in_flight,
-            by_nodes: share * (1 + losses + failovers + 2 * plan.restarts),
+            by_nodes: units_by_nodes(plan, quota, losses + failovers),
             counted_early: early_by_leases(plan)
                 + plan.restarts * unused_units(plan)
                 + counted_twice(plan),
@@ -75,6 +73,24 @@ fn lost_by_failovers(plan: &Plan, quota: u64, tally: &Tally) -> u64 {
         nodes.max().unwrap_or(0).min(quota)
     });
     lost.sum()
+}
+
+/// Returns the most units that nodes admit without the store, if counters are lost `losses` times.
+/// Each node has a share, and the share again after each loss, and twice after each restart.
+fn units_by_nodes(plan: &Plan, quota: u64, losses: u64) -> u64 {
+    let nodes = plan.nodes as u64;
+    if plan.kind != Kind::Membership {
+        return (quota / nodes).max(1) * nodes * (1 + losses + 2 * plan.restarts);
+    }
+    // The fewer nodes the policy states, the larger is the share of each node.
+    let stated = plan.versions.iter().filter_map(|version| version.nodes);
+    let fewest = stated.min().unwrap_or(plan.nodes) as u64;
+    let starts_of = |node| {
+        let starts = plan.actions.iter();
+        starts.filter(|(_, action)| *action == Action::StartNode(node)).count() as u64
+    };
+    let shares_of = |node| u64::from(!plan.absent_first.contains(&node)) + 2 * starts_of(node);
+    (quota / fewest).max(1) * (0..plan.nodes).map(shares_of).sum::<u64>()
 }
 
 /// Returns `QuotaLease::max_unused_units` of the second limit. Returns 0 if the limit is leased in
@@ -149,10 +165,10 @@ impl Tally {
         let count = |is_counted: &dyn Fn(&Admission) -> bool| {
             self.admissions.iter().filter(|it| is_counted(it)).count() as u64
         };
-        let before = |it: &Admission| it.answered <= promoted + LAST_ANSWERS;
-        let own = self.admissions.iter().filter(|it| it.node == node && before(it));
+        let own = self.admissions.iter().filter(|it| it.node == node && it.answered <= promoted);
         let last_read = own.map(|it| it.sent).max().unwrap_or(0).max(lacks_from);
-        let elsewhere = count(&|it| it.node != node && before(it) && it.answered >= last_read);
+        let before = last_read..=promoted + LAST_ANSWERS;
+        let elsewhere = count(&|it| it.node != node && before.contains(&it.answered));
         let replayed = promoted + REPLAY_TIME;
         let meanwhile = count(&|it| (promoted..=replayed).contains(&it.answered));
         FailoverReplay::<()>::max_lost_units(elsewhere, meanwhile)

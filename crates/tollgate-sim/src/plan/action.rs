@@ -91,6 +91,23 @@ pub enum Action {
     StopNode(usize),
     /// A node starts. The value is the index of the node.
     StartNode(usize),
+    /// A node pauses, as during a long garbage collection or while its virtual machine is stopped, or
+    /// it goes on. Its packets are held back, and its callers wait.
+    PauseNode {
+        /// The index of the node.
+        node: usize,
+        /// Whether the node pauses.
+        on: bool,
+    },
+    /// Many callers send one request each to a node, all at the same moment.
+    Burst {
+        /// The index of the node.
+        node: usize,
+        /// The number of requests.
+        calls: usize,
+        /// The number of subjects of these requests.
+        subjects: u64,
+    },
     /// A node reloads its policy from another version.
     Reload {
         /// The index of the node.
@@ -216,6 +233,8 @@ impl Action {
             | Self::BlockReplies { node, .. }
             | Self::StopNode(node)
             | Self::StartNode(node)
+            | Self::PauseNode { node, .. }
+            | Self::Burst { node, .. }
             | Self::Reload { node, .. }
             | Self::Adopt { node, .. }
             | Self::StepNode { node, .. }

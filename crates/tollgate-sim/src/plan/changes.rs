@@ -83,7 +83,13 @@ impl Plan {
 
     /// Ends a node at `at`, and starts it with a version of the policy. Returns the time of the
     /// start.
-    fn push_restart(&mut self, random: &mut Random, at: u64, node: usize, version: usize) -> u64 {
+    pub(super) fn push_restart(
+        &mut self,
+        random: &mut Random,
+        at: u64,
+        node: usize,
+        version: usize,
+    ) -> u64 {
         let back = at + random.within(1..=1_000);
         self.push(at, Action::StopNode(node));
         self.push(at, Action::Adopt { node, version });

@@ -45,6 +45,12 @@ pub enum Kind {
     Cluster,
     /// Operators change an override while servers fail.
     Overrides,
+    /// The clocks of servers are wrong by up to days, and are set to other times during the run.
+    ServerClocks,
+    /// Nodes receive more requests at one moment than their queues can hold.
+    Overload,
+    /// Nodes join, leave and pause, and the policy states another number of nodes.
+    Membership,
 }
 
 impl Kind {
@@ -58,13 +64,18 @@ impl Kind {
     pub const SECOND: &[Self] = Self::ALL.split_at(12).0;
 
     /// The kinds of worlds for seeds from [`FIRST_OF_THIRD`](super::FIRST_OF_THIRD) up to, but not
-    /// including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The remainder of the seed divided by the
-    /// number of kinds selects the kind.
+    /// including, [`FIRST_OF_FOURTH`](super::FIRST_OF_FOURTH). The remainder of the seed divided by
+    /// the number of kinds selects the kind.
     pub const THIRD: &[Self] = Self::ALL.split_at(16).0;
+
+    /// The kinds of worlds for seeds from [`FIRST_OF_FOURTH`](super::FIRST_OF_FOURTH) up to, but
+    /// not including, [`FIRST_OF_ALL`](super::FIRST_OF_ALL). The remainder of the seed divided by
+    /// the number of kinds selects the kind.
+    pub const FOURTH: &[Self] = Self::ALL.split_at(18).0;
 
     /// All kinds of worlds. For seeds from [`FIRST_OF_ALL`](super::FIRST_OF_ALL) on, the remainder
     /// of the seed divided by the number of kinds selects the kind.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 21] = [
         Self::Healthy,
         Self::Distant,
         Self::WrongClocks,
@@ -83,6 +94,9 @@ impl Kind {
         Self::Busy,
         Self::Cluster,
         Self::Overrides,
+        Self::ServerClocks,
+        Self::Overload,
+        Self::Membership,
     ];
 }
 
@@ -107,6 +121,9 @@ impl fmt::Display for Kind {
             Self::Busy => "busy servers",
             Self::Cluster => "cluster",
             Self::Overrides => "overrides",
+            Self::ServerClocks => "server clocks",
+            Self::Overload => "overload",
+            Self::Membership => "membership",
         })
     }
 }

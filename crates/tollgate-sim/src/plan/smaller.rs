@@ -11,6 +11,10 @@ impl Plan {
         let mut smaller = self.clone();
         smaller.nodes -= 1;
         smaller.node_clocks.remove(node);
+        for absent in [&mut smaller.absent_first, &mut smaller.absent_last] {
+            absent.retain(|of| *of != node);
+            absent.iter_mut().for_each(|of| *of -= usize::from(*of > node));
+        }
         smaller.actions.retain_mut(|(_, action)| match action.node_mut() {
             Some(of) if *of == node => false,
             Some(of) => {

@@ -26,6 +26,10 @@ impl StoreKind {
             Kind::Overrides => {
                 random.one_of(&[Self::Redis, Self::Redis, Self::Cluster, Self::Memcached])
             }
+            Kind::ServerClocks => {
+                random.one_of(&[Self::Redis, Self::Redis, Self::Cluster, Self::Memcached])
+            }
+            Kind::Overload => random.one_of(&[Self::Redis, Self::Redis, Self::Cluster]),
             _ => Self::Redis,
         }
     }

@@ -18,6 +18,8 @@ pub struct Version {
     /// In a rollout, the percentage of subjects that have moved to the second store. The first
     /// shard is the first store, and the second shard is the second store.
     pub percent: Option<u64>,
+    /// The number of nodes that the policy states. `None` if it is the number of nodes of the world.
+    pub nodes: Option<usize>,
     /// The reason why nodes must refuse to reload this version. `None` if they must accept it.
     pub defect: Option<Defect>,
 }
@@ -31,6 +33,9 @@ pub enum Defect {
     NoSuchLimit,
     /// The file changes a setting that only takes effect after a restart.
     NeedsRestart,
+    /// The file states another number of nodes, which only takes effect after a restart. Nodes may
+    /// start with this file.
+    OtherNodes,
 }
 
 impl Version {
@@ -46,6 +51,7 @@ impl Version {
             shards: (0..shards).collect(),
             previous: None,
             percent: None,
+            nodes: None,
             defect: None,
         }
     }

@@ -167,3 +167,30 @@ fn a_server_that_keeps_serving_slots_that_have_moved_is_found() {
     });
     assert!(worlds.any(|plan| is_over_admission_found(&plan)));
 }
+
+/// The windows of a server end when its clock is set ahead. If the plan states that none ends, the
+/// judge must detect the units of the next window.
+#[test]
+fn windows_that_end_because_a_clock_was_set_are_found() {
+    let is_without_loss = |plan: &Plan| {
+        let mut actions = plan.actions.iter();
+        !actions.any(|(_, it)| matches!(it, Action::Promote(_) | Action::Start { .. }))
+    };
+    let worlds = worlds_of(Kind::ServerClocks, 100).filter(is_without_loss);
+    let mut worlds = worlds.map(|plan| Plan { losses: 0, ..plan });
+    assert!(worlds.any(|plan| is_over_admission_found(&plan)));
+}
+
+/// A node refuses to reload a policy with another number of nodes. If the plan states that this
+/// policy is valid, the judge must detect the refusal.
+#[test]
+fn another_number_of_nodes_that_a_node_refuses_is_found() {
+    let mut worlds = worlds_of(Kind::Membership, 20).map(|mut plan| {
+        plan.versions.iter_mut().for_each(|version| version.defect = None);
+        plan
+    });
+    assert!(worlds.any(|plan| {
+        let violations = run(&plan, false).violations;
+        violations.iter().any(|violation| violation.contains("refused a valid policy"))
+    }));
+}

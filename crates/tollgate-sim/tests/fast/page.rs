@@ -18,7 +18,7 @@ fn its_commands_run() {
         let command = line.split('#').next().unwrap().trim();
         let (cargo, arguments) = command.split_once(" -- ").unwrap();
         assert!(cargo.starts_with("cargo run ") && cargo.ends_with("-p tollgate-sim"), "{command}");
-        let arguments = arguments.replace("3000000", "12").replace("2000000", "8");
+        let arguments = arguments.replace("6000000", "12").replace("5000000", "8");
         let arguments = arguments.replace("10000", "8");
         let output = Command::new(env!("CARGO_BIN_EXE_tollgate-sim"))
             .args(arguments.split(' '))

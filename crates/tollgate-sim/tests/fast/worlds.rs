@@ -1,6 +1,6 @@
 //! Runs the first worlds of every kind.
 
-use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_THIRD, StoreKind};
+use tollgate_sim::plan::{Action, FIRST_OF_ALL, FIRST_OF_FOURTH, FIRST_OF_THIRD, StoreKind};
 use tollgate_sim::{Kind, Plan, run};
 
 use crate::worlds_of;
@@ -33,8 +33,16 @@ fn the_first_worlds_with_changes_satisfy_everything() {
 
 #[test]
 fn the_first_worlds_with_clusters_and_overrides_satisfy_everything() {
-    let worlds = 8 * Kind::ALL.len() as u64;
+    let worlds = 8 * Kind::FOURTH.len() as u64;
     let is_new = |seed: &u64| !Kind::THIRD.contains(&Plan::of(*seed).kind);
+    let failed = failures((FIRST_OF_FOURTH..FIRST_OF_FOURTH + worlds).filter(is_new));
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+#[test]
+fn the_first_worlds_with_wrong_servers_overloads_and_other_nodes_satisfy_everything() {
+    let worlds = 8 * Kind::ALL.len() as u64;
+    let is_new = |seed: &u64| !Kind::FOURTH.contains(&Plan::of(*seed).kind);
     let failed = failures((FIRST_OF_ALL..FIRST_OF_ALL + worlds).filter(is_new));
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
@@ -56,6 +64,45 @@ fn without_faults_the_store_decides_and_with_faults_nodes_do_too() {
     assert_eq!(alone(1), 0, "distant");
     let faults: u64 = (0..4).map(|round| alone(round * 8 + 3) + alone(round * 8 + 4)).sum();
     assert!(faults > 100, "{faults} decisions by nodes alone in eight worlds with outages");
+}
+
+/// In these worlds, a burst of requests fills the queue of a node to a server, and the node decides
+/// the rest alone. The queue never holds more than its bound, and all limits are exact afterwards.
+#[test]
+fn bursts_fill_the_queue_of_a_node_and_no_more() {
+    for seed in [4_194_454, 4_194_517] {
+        let plan = Plan::of(seed);
+        assert_eq!(plan.kind, Kind::Overload, "seed {seed} is another world now");
+        let outcome = run(&plan, false);
+        assert!(outcome.violations.is_empty(), "seed {seed}: {:#?}", outcome.violations);
+        let figures = outcome.figures;
+        assert_eq!(figures.longest_queue, 8_192, "seed {seed}");
+        assert!(figures.overloaded > 1_000, "seed {seed}: {} rejected", figures.overloaded);
+    }
+}
+
+/// The worlds with other nodes contain nodes that join, leave and pause, and restarts with another
+/// number of nodes. The worlds with wrong clocks contain every store and promotions.
+#[test]
+fn nodes_and_clocks_change_in_every_way() {
+    let has = |plan: &Plan, is_meant: fn(&Action) -> bool| {
+        plan.actions.iter().any(|(_, action)| is_meant(action))
+    };
+    let plans: Vec<_> = worlds_of(Kind::Membership, 40).collect();
+    let joins = |plan: &&Plan| !plan.absent_first.is_empty();
+    let leaves = |plan: &&Plan| !plan.absent_last.is_empty();
+    assert!(plans.iter().filter(joins).any(|plan| leaves(&plan)));
+    assert!(plans.iter().any(|plan| has(plan, |it| matches!(it, Action::PauseNode { .. }))));
+    assert!(plans.iter().any(|plan| has(plan, |it| matches!(it, Action::Reload { .. }))));
+    assert!(plans.iter().any(|plan| plan.restarts > 2));
+    let plans: Vec<_> = worlds_of(Kind::ServerClocks, 60).collect();
+    for store in [StoreKind::Redis, StoreKind::Cluster, StoreKind::Memcached] {
+        let of_store = plans.iter().filter(|plan| plan.store == store);
+        let promotes = |plan: &Plan| has(plan, |it| matches!(it, Action::Promote(_)));
+        let count = of_store.clone().filter(|plan| promotes(plan)).count();
+        assert_eq!(count > 0, store != StoreKind::Memcached, "{store}: {count} promotions");
+        assert!(of_store.clone().any(|plan| plan.losses > 0), "{store}");
+    }
 }
 
 /// The worlds with overrides contain requests with every effect in every store.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_SECOND, FIRST_OF_THIRD};
+use tollgate_sim::plan::{FIRST_OF_ALL, FIRST_OF_FOURTH, FIRST_OF_SECOND, FIRST_OF_THIRD};
 use tollgate_sim::{Plan, replay_command, run};
 
 /// The allocator of the test. It is fast for the many small allocations of a run.
@@ -24,12 +24,12 @@ const LEAST: usize = 400;
 
 /// The kinds in which the store admits at least a quarter of the units that its bound permits beyond
 /// a quota.
-const REACH_STORE_BOUND: [&str; 6] =
-    ["failover", "data loss", "evictions", "memcached", "overrides", "rollout"];
+const REACH_STORE_BOUND: [&str; 7] =
+    ["failover", "data loss", "evictions", "memcached", "overrides", "rollout", "server clocks"];
 
 /// The kinds in which nodes admit at least a quarter of the units that they may admit without the
 /// store.
-const REACH_LOCAL_BOUND: [&str; 12] = [
+const REACH_LOCAL_BOUND: [&str; 15] = [
     "busy servers",
     "cluster",
     "data loss",
@@ -38,21 +38,26 @@ const REACH_LOCAL_BOUND: [&str; 12] = [
     "leases",
     "memcached",
     "nodes restart",
+    "membership",
     "outage",
+    "overload",
     "overrides",
     "reloads",
     "sentinels",
+    "server clocks",
 ];
 
-/// Returns the seed of the world with the number `number`. Two fifths of the worlds have seeds from
-/// 0 on, and a fifth each from [`FIRST_OF_SECOND`], [`FIRST_OF_THIRD`] and [`FIRST_OF_ALL`] on.
+/// Returns the seed of the world with the number `number`. A third of the worlds have seeds from 0
+/// on, and a sixth each from [`FIRST_OF_SECOND`], [`FIRST_OF_THIRD`], [`FIRST_OF_FOURTH`] and
+/// [`FIRST_OF_ALL`] on.
 /// On average, the worlds from seed 0 on need the least processor time.
 const fn seed_of(number: u64) -> u64 {
-    let round = number / 5;
-    match number % 5 {
+    let round = number / 6;
+    match number % 6 {
         part @ ..2 => 2 * round + part,
         2 => FIRST_OF_SECOND + round,
         3 => FIRST_OF_THIRD + round,
+        4 => FIRST_OF_FOURTH + round,
         _ => FIRST_OF_ALL + round,
     }
 }
