@@ -24,8 +24,17 @@ const MICROS_PER_MILLI: i64 = 1_000;
 /// does not affect the estimate.
 #[derive(Debug, Default)]
 pub(crate) struct ShardClock {
-    bounds: Mutex<Option<Bounds>>,
+    estimate: Mutex<Estimate>,
     steps: AtomicU64,
+}
+
+/// The estimate of the clock of the server that answers now.
+#[derive(Debug, Default)]
+struct Estimate {
+    bounds: Option<Bounds>,
+    /// The time since which this server answers, or `None` before the first server. The replies to
+    /// calls that were sent earlier come from another server, whose clock can differ.
+    since: Option<Instant>,
 }
 
 /// The information of one reply about the shard's clock.
@@ -76,11 +85,15 @@ impl Reading {
 }
 
 impl ShardClock {
-    /// Adds a reply of the shard to the estimate.
+    /// Adds a reply of the shard to the estimate, unless it comes from an earlier server of the
+    /// shard.
     pub(crate) fn observe(&self, reading: Reading) {
         let measured = Bounds::from_reading(reading);
-        let mut bounds = self.bounds.lock();
-        *bounds = Some(match *bounds {
+        let mut estimate = self.estimate.lock();
+        if estimate.since.is_some_and(|since| reading.sent < since) {
+            return;
+        }
+        estimate.bounds = Some(match estimate.bounds {
             None => measured,
             Some(known) => known.intersect(measured).unwrap_or_else(|| {
                 self.steps.fetch_add(1, Ordering::Relaxed);
@@ -90,25 +103,26 @@ impl ShardClock {
     }
 
     /// Replaces the estimate, because another server answers from now on. `reading` is the first
-    /// reading of that server's clock.
+    /// reading of that server's clock, and `now` the time from which calls are sent to it.
     ///
     /// The replacement is atomic, so a decision never finds the clock unknown between two servers.
-    pub(crate) fn begin(&self, reading: Option<Reading>) {
-        *self.bounds.lock() = reading.map(Bounds::from_reading);
+    pub(crate) fn begin(&self, reading: Option<Reading>, now: Instant) {
+        let bounds = reading.map(Bounds::from_reading);
+        *self.estimate.lock() = Estimate { bounds, since: Some(now) };
     }
 
     /// Returns the last millisecond of the shard's clock that has certainly passed by `deadline`. A
     /// command is not late if the command starts while the shard's clock shows at most this
     /// millisecond. Returns `None` before the first reply.
     pub(crate) fn deadline(&self, deadline: Instant) -> Option<Timestamp> {
-        let bounds = (*self.bounds.lock())?.moved(deadline);
+        let bounds = self.estimate.lock().bounds?.moved(deadline);
         Some(millis(bounds.low / MICROS_PER_MILLI - 1))
     }
 
     /// Returns the estimated time of the shard's clock at `at`: the middle of the bounds. Returns
     /// `None` before the first reply.
     pub(crate) fn time(&self, at: Instant) -> Option<Timestamp> {
-        let bounds = (*self.bounds.lock())?.moved(at);
+        let bounds = self.estimate.lock().bounds?.moved(at);
         Some(millis(bounds.middle() / MICROS_PER_MILLI))
     }
 
@@ -121,7 +135,7 @@ impl ShardClock {
     /// Returns the estimate of the shard's clock at `at`. One estimate can be compared with any
     /// number of timestamps of another clock. Returns `None` before the first reply.
     pub(crate) fn at(&self, at: Instant) -> Option<ClockAt> {
-        Some(ClockAt((*self.bounds.lock())?.moved(at)))
+        Some(ClockAt(self.estimate.lock().bounds?.moved(at)))
     }
 
     /// Returns how often replies showed that the shard's clock was set.

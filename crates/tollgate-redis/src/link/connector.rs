@@ -52,8 +52,9 @@ impl<C: Codec> Connector for ShardConnector<C> {
     /// Begins to use `connection`. If the server reported a new replication id, starts a new epoch
     /// first, because a charge in a new epoch must not count as a charge in the old epoch.
     fn begin(&mut self, connection: &ConnectionPool, report: &ServerReport) {
-        self.clock.begin(report.clock);
-        self.epochs.begin(report.replication.as_ref(), Instant::now());
+        let now = Instant::now();
+        self.clock.begin(report.clock, now);
+        self.epochs.begin(report.replication.as_ref(), now);
         let address = connection.address();
         let before = self.served.replace(address.into());
         self.took_over = before.is_some_and(|before| *before != *address);

@@ -88,3 +88,19 @@ fn no_reading_overflows() {
         assert!(clock.ahead_of(Timestamp::from_millis(u64::MAX), start).is_some());
     }
 }
+
+/// The defect: a reply of the server before arrived after the first reading of its successor, whose
+/// clock differs. It counted as a change of the clock, and replaced the estimate.
+#[test]
+fn a_late_reply_of_the_server_before_says_nothing_about_the_clock() {
+    let (clock, start) = (ShardClock::default(), Instant::now());
+    let switched = start + Duration::from_micros(5_000);
+    clock.begin(Some(reading(start, 4_000, 4_500, 5_000)), switched);
+    let estimate = clock.time(switched);
+    // This server's clock is 300 ms ahead.
+    clock.observe(reading(start, 4_900, 305_000, 6_000));
+    assert_eq!((clock.time(switched), clock.steps()), (estimate, 0));
+    // The clock of the successor is set after the switch.
+    clock.observe(reading(start, 7_000, 307_500, 8_000));
+    assert_eq!(clock.steps(), 1);
+}

@@ -104,6 +104,13 @@ fn an_outage_begins_with_the_first_call_that_the_primary_refuses() {
     assert_sound(Kind::Cluster, &[1_256_038, 1_275_712]);
 }
 
+/// The defect: a late reply of the server before counted as a change of the clock of its successor,
+/// and replaced the estimate of this clock.
+#[test]
+fn a_late_reply_of_the_server_before_changes_no_clock() {
+    assert_sound(Kind::Sentinels, &[4_200_663]);
+}
+
 /// The defect: while a slot moved, a server lost the content and not the version of the overrides.
 /// After that, no override could be changed.
 #[test]
