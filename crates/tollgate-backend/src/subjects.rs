@@ -66,14 +66,29 @@ impl Backend {
 async fn list_shards(
     shards: &[&Shard],
     filter: ListFilter<'_>,
-    mut at: ListCursor,
+    at: ListCursor,
 ) -> Result<ListedPage, ListError> {
     let until = Instant::now() + LIST_DEADLINE;
+    let scan = |at: ListCursor| {
+        let servers = shards[at.shard].store.servers();
+        servers.list(at.primary, filter, at.cursor, until)
+    };
+    list_page(shards.len(), at, scan).await
+}
+
+/// Lists the subjects of `shards` shards. `scan` scans some keys at a position, and returns `None`
+/// if the shard has no such primary.
+async fn list_page<F: Future<Output = Option<Result<ListPage, ListError>>>>(
+    shards: usize,
+    mut at: ListCursor,
+    mut scan: impl FnMut(ListCursor) -> F,
+) -> Result<ListedPage, ListError> {
     let mut subjects = HashSet::new();
     for taken in 0..LIST_STEPS {
-        let Some(shard) = shards.get(at.shard) else { break };
-        let servers = shard.store.servers();
-        at = match servers.list(at.primary, filter, at.cursor, until).await {
+        if at.shard >= shards {
+            break;
+        }
+        at = match scan(at).await {
             None => ListCursor { shard: at.shard + 1, ..ListCursor::default() },
             // Return the subjects that were found. The next page starts at the failed shard.
             Some(Err(_)) if taken > 0 => break,
@@ -92,7 +107,7 @@ async fn list_shards(
     }
     let mut subjects: Vec<_> = subjects.into_iter().collect();
     subjects.sort_unstable();
-    Ok(ListedPage { subjects, next: (at.shard < shards.len()).then_some(at) })
+    Ok(ListedPage { subjects, next: (at.shard < shards).then_some(at) })
 }
 
 impl fmt::Display for ListCursor {
@@ -123,7 +138,26 @@ impl FromStr for ListCursor {
 
 #[cfg(test)]
 mod tests {
+    use std::future::ready;
+
     use super::*;
+
+    /// None of the scanned keys belongs to the limit.
+    #[tokio::test]
+    async fn a_page_ends_after_a_bounded_number_of_scans_and_the_next_one_continues() {
+        const SCANS: u64 = 30;
+        let mut scans = 0;
+        let mut scan = |at: ListCursor| {
+            scans += 1;
+            let next = Some(at.cursor + 1).filter(|next| *next < SCANS);
+            ready((at.primary == 0).then_some(Ok(ListPage { subjects: Vec::new(), next })))
+        };
+        let page = list_page(1, ListCursor::default(), &mut scan).await.unwrap();
+        let next = ListCursor { cursor: 20, ..ListCursor::default() };
+        assert_eq!((page.subjects.len(), page.next), (0, Some(next)));
+        assert_eq!(list_page(1, next, &mut scan).await.unwrap().next, None);
+        assert_eq!(scans, SCANS + 1, "and one after the last primary");
+    }
 
     #[test]
     fn a_cursor_is_read_as_it_is_shown() {

@@ -177,3 +177,39 @@ fn is_clients_own(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+    use crate::{ConnectionMetrics, ConnectionRules, Conversation};
+
+    /// A socket at which clients never stop arriving.
+    struct Crowded;
+
+    impl Socket for Crowded {
+        type Client = ();
+
+        async fn accept(&self) -> io::Result<()> {
+            pending().await
+        }
+
+        fn accept_now(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn address((): &()) -> Option<IpAddr> {
+            None
+        }
+    }
+
+    #[tokio::test]
+    async fn a_shutdown_accepts_a_full_backlog_and_no_further_clients() {
+        let rules = ConnectionRules::in_total(2 * BACKLOG as u32);
+        let connections = Connections::<Conversation, _>::new(rules, ConnectionMetrics::default());
+        let mut begun = Vec::new();
+        accept(Crowded, &connections, ready(()), |(), admission| begun.push(admission)).await;
+        assert_eq!(begun.len(), BACKLOG);
+    }
+}

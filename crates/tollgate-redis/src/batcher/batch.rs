@@ -263,4 +263,26 @@ mod tests {
         assert_eq!(batch.first_deadline(), Some(after(3)));
         assert_eq!(batch.last_deadline(), Some(after(9)));
     }
+
+    #[tokio::test]
+    async fn a_job_that_was_sent_too_often_is_dropped_and_leaves_the_others() {
+        let mut batch = Batch::<&str, ()>::new();
+        let push = |batch: &mut Batch<&str, ()>, job| {
+            let (answer, answered) = oneshot::channel();
+            let deadline = Instant::now() + Duration::from_secs(1);
+            batch.push(job, Waiter::new(answer, deadline, Route::Any, Priority::Normal));
+            answered
+        };
+        let mut old = push(&mut batch, "old");
+        for _ in 0..8 {
+            batch.note_sending();
+        }
+        let mut young = push(&mut batch, "young");
+        assert_eq!(batch.jobs(), ["old", "young"], "eight attempts are permitted");
+        assert!(old.try_recv().is_err());
+        batch.note_sending();
+        assert_eq!(batch.jobs(), ["young"]);
+        assert_eq!(old.try_recv(), Ok(Err(BatcherError::Unavailable)));
+        assert!(young.try_recv().is_err());
+    }
 }

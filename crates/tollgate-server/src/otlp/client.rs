@@ -60,24 +60,9 @@ impl CollectorClient {
         self.failure.lock().take()
     }
 
-    /// Sends `request`. If the collector is busy or does not respond, sends it again, up to
-    /// [`EXPORT_ATTEMPTS`] times in total.
+    /// Sends `request`. If the collector is busy or does not respond, sends it again.
     async fn deliver(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CollectorError> {
-        let mut ending = self.ending.clone();
-        let mut pause = FIRST_PAUSE;
-        let mut attempt = 1;
-        loop {
-            let is_last = attempt >= EXPORT_ATTEMPTS || *ending.borrow();
-            match self.send(request.clone()).await {
-                Ok(response) => return Ok(response),
-                Err(error) if error.is_final || is_last => return Err(error),
-                // The pause ends early when the process ends. An error means that the process has
-                // ended already.
-                Err(_) => drop(timeout(pause, ending.wait_for(|is_ending| *is_ending)).await),
-            }
-            attempt += 1;
-            pause *= 2;
-        }
+        repeat(self.ending.clone(), || self.send(request.clone())).await
     }
 
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, CollectorError> {
@@ -117,6 +102,28 @@ impl HttpClient for CollectorClient {
     }
 }
 
+/// Calls `send` until it succeeds or returns a final error, up to [`EXPORT_ATTEMPTS`] times in
+/// total. The pauses between the calls end when `ending` becomes true.
+async fn repeat<T, F: Future<Output = Result<T, CollectorError>>>(
+    mut ending: watch::Receiver<bool>,
+    mut send: impl FnMut() -> F,
+) -> Result<T, CollectorError> {
+    let mut pause = FIRST_PAUSE;
+    let mut attempt = 1;
+    loop {
+        let is_last = attempt >= EXPORT_ATTEMPTS || *ending.borrow();
+        match send().await {
+            Ok(response) => return Ok(response),
+            Err(error) if error.is_final || is_last => return Err(error),
+            // The pause ends early when the process ends. An error means that the process has
+            // ended already.
+            Err(_) => drop(timeout(pause, ending.wait_for(|is_ending| *is_ending)).await),
+        }
+        attempt += 1;
+        pause *= 2;
+    }
+}
+
 /// Returns how many spans a collector rejected.
 fn rejected(answer: &[u8]) -> u64 {
     let answer = ExportTraceServiceResponse::decode(answer).unwrap_or_default();
@@ -152,5 +159,44 @@ impl CollectorError {
                 | StatusCode::GATEWAY_TIMEOUT
         );
         Self { why: format!("the collector responded {status}"), is_final }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use tokio::time::Instant;
+
+    use super::*;
+
+    /// Returns the times of the attempts to send a batch to a collector that always responds with
+    /// `status`. The process ends at the time `ends_at`.
+    async fn attempts(status: StatusCode, ends_at: Duration) -> Vec<u128> {
+        let ((end, ending), begun) = (watch::channel(false), Instant::now());
+        let mut times = Vec::new();
+        let sent = repeat(ending, || {
+            times.push(begun.elapsed().as_millis());
+            ready(Err::<(), _>(CollectorError::status(status)))
+        });
+        let ends = async {
+            tokio::time::sleep(ends_at).await;
+            end.send_replace(true);
+        };
+        assert!(tokio::join!(sent, ends).0.is_err());
+        times
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_busy_collector_gets_four_attempts_with_growing_pauses() {
+        let (busy, never) = (StatusCode::SERVICE_UNAVAILABLE, Duration::from_secs(60));
+        assert_eq!(attempts(busy, never).await, [0, 500, 1_500, 3_500]);
+        assert_eq!(attempts(StatusCode::BAD_REQUEST, never).await, [0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn at_the_end_of_the_process_one_more_attempt_is_made_at_once() {
+        let busy = StatusCode::SERVICE_UNAVAILABLE;
+        assert_eq!(attempts(busy, Duration::from_millis(700)).await, [0, 500, 700]);
     }
 }

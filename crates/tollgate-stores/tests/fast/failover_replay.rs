@@ -11,7 +11,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
-use tollgate::model::algo::SlidingLog;
+use tollgate::model::algo::{Anchor, FixedWindow, SlidingLog};
 use tollgate::model::{
     Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Refusals,
     Store, Subject, Timestamp, assess,
@@ -19,7 +19,7 @@ use tollgate::model::{
 use tollgate::store::Memory;
 use tollgate_stores::FailoverReplay;
 use tollgate_stores::failover_replay::{
-    DEFAULT_ENTRIES, DEFAULT_RETENTION, MAX_SUBJECT_BYTES, ReplayCounts,
+    DEFAULT_ENTRIES, DEFAULT_RETENTION, MAX_OUTAGE, MAX_SUBJECT_BYTES, ReplayCounts,
 };
 
 use crate::promoted::{Promoted, Servers};
@@ -194,6 +194,50 @@ fn what_is_older_than_the_memory_is_not_joined() {
     let later = NOW.after(DEFAULT_RETENTION).after(Millis::new(1));
     let used = at_once(apply_one(&node, later, &limit, &user(1), take(1, 11))).unwrap().used;
     assert_eq!(used, 1);
+}
+
+#[test]
+fn an_outage_adds_a_bounded_time_to_the_retention() {
+    let hour = FixedWindow::new(QUOTA, Millis::from_secs(3_600), Anchor::FirstRequest).unwrap();
+    let limit = Limit::new("core", Algorithm::FixedWindow(hour)).unwrap();
+    let oldest = DEFAULT_RETENTION.get() + MAX_OUTAGE.get();
+    // The length of the outage, the age of the charge, and the used units after another charge.
+    let cases = [
+        (MAX_OUTAGE, oldest, 2),
+        (Millis::from_secs(600), oldest, 2),
+        (Millis::from_secs(600), oldest + 1, 1),
+    ];
+    for (outage, age, used) in cases {
+        let (servers, [node]) = nodes();
+        servers.cut();
+        takes(&node, &limit, 1..=1);
+        node.store().outage.store(outage.get(), Ordering::SeqCst);
+        servers.promote(Memory::default());
+        let later = NOW.after(Millis::new(age));
+        let reading = at_once(apply_one(&node, later, &limit, &user(1), take(1, 2))).unwrap();
+        assert_eq!(reading.used, used, "{outage:?}, {age}");
+    }
+}
+
+#[test]
+fn units_that_another_node_refunded_count_again_and_no_others() {
+    for limit in of_every_kind(QUOTA) {
+        let ((servers, [refunds, replays]), subject) = (nodes(), user(1));
+        takes(&replays, &limit, 1..=6);
+        let charge = apply_one(&replays, NOW, &limit, &subject, take(4, 7));
+        let position = at_once(charge).unwrap().position;
+        let back = apply_one(&refunds, NOW, &limit, &subject, refund(4, 7, position));
+        assert_eq!(at_once(back).unwrap().used, 6, "{limit:?}");
+        servers.promote(Memory::default());
+        assert_eq!(takes(&refunds, &limit, 8..=8).used, 7, "{limit:?}");
+        // The older status of 10 units includes the unit that was charged since, unless the limit's
+        // charges are joined one by one.
+        let after = takes(&replays, &limit, 9..=9).used;
+        let refused = after - 8;
+        assert!((3..=4).contains(&refused), "{refused}, {limit:?}");
+        assert_eq!(replays.replayed().units, refused, "{limit:?}");
+        assert_eq!(takes(&refunds, &limit, 10..=10).used, after + 1, "{limit:?}");
+    }
 }
 
 #[test]

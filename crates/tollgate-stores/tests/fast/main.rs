@@ -28,6 +28,7 @@ mod quota_lease_history;
 mod quota_lease_nodes;
 mod rebalance;
 mod rebalance_back;
+mod rebalance_limitations;
 mod rebalance_of_plans;
 mod replaced;
 mod rollout;

@@ -7,16 +7,18 @@ use tokio::runtime::Builder;
 use tokio::sync::Semaphore;
 use tollgate::model::{
     Admission, Charge, ChargePosition, Cost, DecisionSource, Deduplication, Limit, LimitMode,
-    Millis, Operation, Reading, Readings, Store, StoreError, Timestamp,
+    Millis, Operation, Reading, Readings, Store, StoreError, Subject, Timestamp, Value,
 };
 use tollgate::store::Memory;
 use tollgate_conformance::check_one_quota;
 use tollgate_stores::QuotaLease;
-use tollgate_stores::quota_lease::{HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS};
+use tollgate_stores::quota_lease::{
+    HOT_THRESHOLD, LeaseConfig, MAX_LEASE_UNITS, MAX_REFUNDS_PER_SWEEP, MAX_SUBJECT_BYTES,
+};
 
 use crate::faulty::{Faulty, Trouble};
 use crate::setup::{
-    NOW, WINDOW, apply_one, at_once, calendar, charge, fixed, refund, take, until, user,
+    NOW, WINDOW, apply_one, at_once, calendar, charge, fixed, key, refund, take, until, user,
 };
 
 /// A configuration that takes a lease after the first charge, of the largest size.
@@ -293,6 +295,49 @@ fn leases_have_a_bound_and_make_place_when_they_are_cold() {
     assert_eq!(here.held(), 0);
     let counts = here.counts();
     assert_eq!(counts.units_taken - counts.units_returned, 2 * counts.taken);
+}
+
+#[test]
+fn a_sweep_refunds_a_bounded_number_of_leases_and_the_next_one_the_rest() {
+    const LEFT: usize = 10;
+    let here = QuotaLease::new(Faulty::new(), EAGER);
+    let limit = leased(&fixed("core", 1_000));
+    for number in 0..(MAX_REFUNDS_PER_SWEEP + LEFT) as u64 {
+        for id in 0..3 {
+            at_once(apply_one(&here, NOW, &limit, &user(number), take(1, id))).unwrap();
+        }
+    }
+    // Each lease has 6 unused units, and none of them is refunded right after it was used.
+    at_once(here.sweep(NOW));
+    assert_eq!(here.counts().units_returned, 0);
+    for refunds in [MAX_REFUNDS_PER_SWEEP, LEFT, 0] {
+        let (returned, calls) = (here.counts().units_returned, here.store().calls());
+        at_once(here.sweep(NOW));
+        assert_eq!(here.counts().units_returned - returned, 6 * refunds as u64);
+        assert_eq!(here.store().calls() - calls, refunds.div_ceil(64), "64 refunds in a call");
+    }
+}
+
+#[test]
+fn a_subject_that_is_too_long_has_no_lease() {
+    // A longer value would be hashed, so the subject has several values.
+    let of = |bytes: usize| {
+        let value = [b'x'; 100];
+        let values = [100; 9].into_iter().chain([bytes]);
+        let pairs = values.map(|bytes| ("user", Value::Clear(&value[..bytes])));
+        Subject::new(pairs, &key())
+    };
+    let others = of(0).as_bytes().len();
+    for (bytes, calls, leases) in [(MAX_SUBJECT_BYTES, 2, 1), (MAX_SUBJECT_BYTES + 1, 9, 0)] {
+        let here = QuotaLease::new(Faulty::new(), EAGER);
+        let (limit, subject) = (leased(&fixed("core", 1_000)), of(bytes - others));
+        assert_eq!(subject.as_bytes().len(), bytes);
+        for id in 0..9 {
+            let taken = at_once(apply_one(&here, NOW, &limit, &subject, take(1, id))).unwrap();
+            assert_eq!((taken.admission, taken.used), (Admission::Now, id as u64 + 1));
+        }
+        assert_eq!((here.store().calls(), here.held()), (calls, leases), "{bytes}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tollgate_core::algo::{
     Anchor, Concurrency, FixedWindow, SlidingLog, SlidingWindow, TokenBucket, TwoBucket,
 };
-use tollgate_core::decide::join;
+use tollgate_core::decide::{expires_at, join};
 use tollgate_core::{
     Admission, Algorithm, Cell, ChargeId, Cost, Limit, Millis, OnChange, Operation, StoredState,
     Timestamp, assess, decide,
@@ -78,6 +78,17 @@ fn used(cell: Option<&Cell>, limit: &Limit, now: Timestamp) -> (u64, Timestamp) 
     (reading.used, reading.full_reset_at)
 }
 
+/// Returns whether units that are free by the definition `old` can be used by the definition `new`.
+fn counts_longer(new: &Limit, old: &Limit) -> bool {
+    match (new.algorithm(), old.algorithm()) {
+        (Algorithm::TokenBucket(new), Algorithm::TokenBucket(old)) => {
+            new.quota() < old.quota() || new.burst() > old.burst()
+        }
+        (Algorithm::SlidingWindow(_) | Algorithm::SlidingLog(_), _) => new.window() > old.window(),
+        _ => false,
+    }
+}
+
 fn fixed(quota: u64, window: u64) -> Limit {
     let window = FixedWindow::new(quota, Millis::new(window), Anchor::FirstRequest);
     limit(Algorithm::FixedWindow(window.unwrap()), OnChange::Keep)
@@ -147,6 +158,19 @@ proptest! {
             }
             _ => prop_assert_eq!(after, before),
         }
+    }
+
+    /// A store deletes a counter when its units are free by the definition of its last charge.
+    #[test]
+    fn an_expired_counter_is_empty_unless_the_new_definition_counts_longer(
+        (old, new) in related(), costs in costs(),
+    ) {
+        let (old, new) = (limit(old, OnChange::Keep), limit(new, OnChange::Keep));
+        let new = new.replacing(&old);
+        let (cell, _) = charged(&old, &costs);
+        let Some(cell) = cell else { return Ok(()) };
+        let lost = used(Some(&cell), &new, expires_at(&cell, &old)).0;
+        prop_assert!(lost == 0 || counts_longer(&new, &old), "{lost}");
     }
 
     #[test]
@@ -227,6 +251,53 @@ fn a_shorter_window_ends_the_longer_one_when_it_was_to_end() {
     // A limit that does not replace the longer window treats its state as from too far in the
     // future.
     assert_eq!(assess(cell.as_ref(), &shorter, Cost::PEEK, now).found, StoredState::Discarded);
+}
+
+/// Returns the units that `limit` admits at `now` one by one, and the counters after that.
+fn admitted(mut cell: Option<Cell>, limit: &Limit, now: Timestamp) -> (u64, Option<Cell>) {
+    for (units, id) in (0..).zip(1_000..) {
+        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(id) };
+        let (reading, next) = decide(cell.clone(), limit, operation, now);
+        if reading.admission != Admission::Now {
+            return (units, cell);
+        }
+        cell = next;
+    }
+    unreachable!()
+}
+
+#[test]
+fn a_definition_that_counts_longer_costs_its_capacity_once() {
+    let (second, minute) = (Millis::new(1_000), Millis::new(60_000));
+    let keep = |algorithm| limit(algorithm, OnChange::Keep);
+    let sliding =
+        |window| keep(Algorithm::SlidingWindow(SlidingWindow::new(10, window, second).unwrap()));
+    let log = |window| keep(Algorithm::SlidingLog(SlidingLog::new(10, window).unwrap()));
+    let bucket = |quota, burst| {
+        keep(Algorithm::TokenBucket(TokenBucket::new(quota, minute, burst).unwrap()))
+    };
+    // The old and the new definition, and the units that the new one admits with the old counter.
+    let cases = [
+        (sliding(second), sliding(minute), 0),
+        (log(second), log(minute), 0),
+        (bucket(60, 10), bucket(6, 10), 1),
+        (bucket(60, 10), bucket(60, 20), 10),
+    ];
+    for (old, new, exact) in cases {
+        let new = new.replacing(&old);
+        let (cell, _) = charged(&old, &[(0, 10)]);
+        let expires_at = expires_at(cell.as_ref().unwrap(), &old);
+        assert_eq!(admitted(cell.clone(), &new, expires_at).0, exact, "{new:?}");
+        // The store has deleted the counter.
+        let (units, unused) = admitted(None, &new, expires_at);
+        assert_eq!(units, new.capacity(), "{new:?}");
+        assert_eq!(admitted(unused, &new, expires_at).0, 0, "{new:?}");
+        // A charge that is counted before sets the expiry again.
+        let before = Timestamp::from_millis(expires_at.as_millis() - 1);
+        let (units, counted) = admitted(cell, &new, before);
+        let is_later = counted.is_some_and(|it| decide::expires_at(&it, &new) > expires_at);
+        assert!(units == 0 || is_later, "{new:?}");
+    }
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! Tenants: their plans and own quotas, over the API.
 
-use axum::body::Body;
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
 use axum::http::Request;
+use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
 use crate::http::world::{Answered, World};
 
@@ -149,6 +154,33 @@ async fn an_import_has_a_known_format_and_a_bounded_size() {
         let answer = world.get(&format!("/v1/tenants?{query}")).await;
         assert_eq!(answer.problem(400), "invalid-query", "{query}");
     }
+}
+
+/// The body of the import has a row each second, and does not end.
+#[tokio::test(start_paused = true)]
+async fn an_import_ends_after_two_minutes_and_keeps_others_out_until_then() {
+    let world = world();
+    let rows = stream::unfold((), async |()| {
+        sleep(Duration::from_secs(1)).await;
+        Some((Ok::<_, Infallible>(Bytes::from("{\"tenant\":\"slow\",\"plan\":\"pro\"}\n")), ()))
+    });
+    let (path, media_type) = ("/v1/tenants", "application/x-ndjson");
+    let begun = Instant::now();
+    let slow = async {
+        let answer = import(&world, path, media_type, Body::from_stream(rows)).await;
+        (answer, begun.elapsed())
+    };
+    let row = "{\"tenant\":\"fast\",\"plan\":\"pro\"}\n";
+    let other = async {
+        sleep(Duration::from_secs(119)).await;
+        import(&world, path, media_type, row).await
+    };
+    let ((slow, took), other) = tokio::join!(slow, other);
+    assert_eq!((slow.problem(408), took), ("slow-body".into(), Duration::from_secs(120)));
+    assert_eq!(other.problem(503), "busy");
+    import(&world, path, media_type, row).await.ok();
+    let listed = world.get(path).await.ok();
+    assert_eq!((&listed["count"], &listed["tenants"][0]["tenant"]), (&json!(1), &json!("fast")));
 }
 
 #[tokio::test]

@@ -211,11 +211,11 @@ pub(super) const HTTP: &[&[&str]] = &[
         "`MAX_LIMITS`, `MAX_CHECKS`",
     ],
     &[
-        "remembered answers of idempotency keys; their bytes; their age",
-        "{MAX_REMEMBERED}; {MAX_REMEMBERED_BYTES:MiB}; {REMEMBERED_FOR}",
+        "remembered answers of idempotency keys; those of one caller; their bytes; their age",
+        "{MAX_REMEMBERED}; {MAX_REMEMBERED_PER_CALLER}; {MAX_REMEMBERED_BYTES:MiB}; {REMEMBERED_FOR}",
         "callers use more keys",
         "503 until an answer is old enough; an answer beyond the bytes is not kept, and its repetition gets 409",
-        "`MAX_REMEMBERED`, `MAX_REMEMBERED_BYTES`, `REMEMBERED_FOR`",
+        "`MAX_REMEMBERED`, `MAX_REMEMBERED_PER_CALLER`, `MAX_REMEMBERED_BYTES`, `REMEMBERED_FOR`",
     ],
     &[
         "a gRPC message; its descriptors",

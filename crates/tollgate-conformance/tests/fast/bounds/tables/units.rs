@@ -165,8 +165,8 @@ pub(super) const MOVES: &[&[&str]] = &[
         "`QuotaRescale::failed_transfers`",
     ],
     &[
-        "the window of a sliding limit becomes longer, or the quota of a token bucket smaller, and no charge of the subject is \
-         counted until its counter would have expired before the change",
+        "the window of a sliding limit becomes longer, or the quota of a token bucket smaller or its burst larger, and no charge \
+         of the subject is counted until its counter would have expired before the change",
         "the capacity of the limit once",
         "The counter [expires](semantics.md#when-a-limit-changes) at the earlier time, so the subject starts with an unused limit",
         "`decide::expires_at`",
