@@ -62,7 +62,8 @@
 //!
 //! # Limits that several nodes share
 //!
-//! Call [`store`](RequestLimiterBuilder::store) with `tollgate_backend::Redis::connect([…])`.
+//! Call [`store`](RequestLimiterBuilder::store) with `tollgate_backend::Redis::connect([…])`, and
+//! [`hash_key`](RequestLimiterBuilder::hash_key) with the same secret on every node.
 //! `tollgate_backend::from_file("limits.yaml")` opens the limiter and the store that a policy file
 //! describes.
 //!
