@@ -267,8 +267,9 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let limiter = RateLimiter::builder().limit("all", Quota::per_second(10).per("ip")).build()?;
 //! let (parts, ()) = http::Request::get("/").body(())?.into_parts();
-//! let decision = limiter.check(&parts, Some("192.0.2.7:4711".parse()?)).await;
+//! let mut decision = limiter.check(&parts, Some("192.0.2.7:4711".parse()?)).await;
 //! assert!(decision.is_admitted());
+//! decision.finish(http::StatusCode::OK); // the status of the response
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
@@ -284,7 +285,7 @@
 //! | return units | [`RateLimiter::refund`] |
 //! | charge a cost that is known at the end | [`RateLimiter::reserve`] |
 //! | limit requests in flight | [`Quota::concurrent`] |
-//! | use a server without tower | [`RequestLimiter::check`] |
+//! | use a server without tower | [`RequestLimiter::check`], [`RequestDecision::finish`] |
 //! | test with a clock of your own | [`RateLimiter::clock`] |
 //!
 //! # Stability

@@ -26,7 +26,7 @@ pub use rule::Rule;
 
 use subjects::ApplicationSubject;
 
-use crate::limiter::Limiter;
+use crate::limiter::{DecisionRequest, Limiter, Reservation};
 use crate::revision::Revision;
 use crate::tower::{ApplicationValues, Fields, attributes_of};
 
@@ -64,6 +64,14 @@ impl<S: Store + 'static> RequestLimiter<S> {
     /// Checks a request and charges every limit that applies, or none. `peer` is the address of the
     /// connection.
     ///
+    /// Call [`RequestDecision::finish`] with the status of the response, and keep the decision
+    /// until the response has ended: dropping the decision releases the request's permits of
+    /// concurrency limits.
+    ///
+    /// This function only checks the limits. [`RateLimitLayer`](crate::RateLimitLayer) also sheds
+    /// load, lets requests wait for a permit, and refuses requests that services can read in
+    /// different ways, if the policy file says so.
+    ///
     /// ```
     /// use http::Request;
     /// use tollgate::{Quota, RateLimiter};
@@ -74,20 +82,26 @@ impl<S: Store + 'static> RequestLimiter<S> {
     ///     .build()?;
     /// let (parts, _body) = Request::get("/").body(())?.into_parts();
     /// let peer = "192.0.2.7:4711".parse()?;
-    /// let decision = limiter.check(&parts, Some(peer)).await;
+    /// let mut decision = limiter.check(&parts, Some(peer)).await;
     /// assert!(decision.is_admitted());
     /// assert_eq!(decision.remaining(), Some(1));
+    /// decision.finish(http::StatusCode::OK); // the status of the response
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
-    pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision {
+    pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision<S> {
         let deciding = {
             let values = self.application_values(parts);
             let fields = Fields::of_parts(parts, &values);
             let peer = peer.map(|peer| peer.ip());
-            self.limiter.check(&attributes_of(&parts.method, &parts.uri, &fields, peer))
+            let attributes = attributes_of(&parts.method, &parts.uri, &fields, peer);
+            let (now, policy) = (self.limiter.now(), self.limiter.policy());
+            let plan = self.limiter.plan_at(now, &policy, &attributes);
+            let request = DecisionRequest::new(now, &policy, plan);
+            let reservation = Reservation::Metered;
+            self.limiter.decide_or_release(DecisionRequest { reservation, ..request })
         };
-        RequestDecision::new(deciding.await)
+        RequestDecision::new(&self.limiter, deciding.await)
     }
 
     /// Reads the subjects that the application defined by functions from the request, and returns

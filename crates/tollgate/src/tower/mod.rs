@@ -23,7 +23,8 @@ pub use extensions::{
     ClientCertificate, JsonBody, MatchedRules, Peer, Refused, RequestIncomplete, TlsClient,
     UnreadBody, UpstreamFailed,
 };
+pub(crate) use in_flight::InFlight;
 pub use layer::Layer;
 pub use service::Service;
-pub(crate) use service::{Fields, answer, attributes_of};
+pub(crate) use service::{Admitted, Fields, answer, attributes_of};
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};
