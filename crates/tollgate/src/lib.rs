@@ -179,7 +179,7 @@
 //! let exports = RateLimiter::per_key(Quota::concurrent(1));
 //! let permit = exports.check("alice").await.into_result()?;
 //! assert!(!exports.check("alice").await.is_admitted());
-//! exports.refund("alice", permit).await?;
+//! exports.release("alice", permit).await?;
 //! assert!(exports.check("alice").await.is_admitted());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
@@ -282,7 +282,7 @@
 //! | wait instead of refusing | [`RateLimiter::until_ready`] |
 //! | charge more than one unit | [`RateLimiter::check_n`], [`Rule::cost`] |
 //! | read the status without charging | [`RateLimiter::peek`] |
-//! | return units | [`RateLimiter::refund`] |
+//! | return units | [`RateLimiter::refund`], [`RateLimiter::release`] |
 //! | charge a cost that is known at the end | [`RateLimiter::reserve`] |
 //! | limit requests in flight | [`Quota::concurrent`] |
 //! | use a server without tower | [`RequestLimiter::check`], [`RequestDecision::finish`] |
