@@ -8,7 +8,7 @@
 //! let loaded = tollgate_policy::load("policies/github-redis.yaml".as_ref())?;
 //! let limiter = tollgate_backend::limiter(loaded, Refunds::ByResponses)?;
 //! limiter.store().started().await;
-//! let layer = tollgate::tower::Layer::new(limiter);
+//! let layer = tollgate::RateLimitLayer::new(limiter);
 //! # let _ = layer;
 //! # Ok(())
 //! # }
@@ -55,3 +55,9 @@ pub use tollgate_redis::{
     BatcherCounts, BatcherStatus, ClientRole, ExcessPermissions, Info, Inspection, ListError,
     ListFilter, PermissionCheck, part,
 };
+
+/// The Rust examples of this crate's README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[derive(Debug)]
+pub struct Readme;

@@ -32,6 +32,16 @@ pub fn limiter(loaded: LoadedPolicy, refunds: Refunds) -> Result<Limiter<Backend
 
 /// Opens the limiter and the store that the policy file at `path` describes.
 ///
+/// This function starts no task for the parts of a policy that change while the program runs. If
+/// the program uses these parts, start their tasks with [`RequestLimiter::limiter`]:
+///
+/// - [`Limiter::watch_load`], for `shed.worker.loop_delay`;
+/// - [`OverrideSync`](crate::OverrideSync), for overrides and kill switches;
+/// - [`TenantSync`](crate::TenantSync), for the table of tenants;
+/// - [`PolicyFile::watch`](crate::PolicyFile::watch), for reloads of the file. Load the policy by
+///   [`tollgate_policy::load`], which also returns the settings that
+///   [`PolicyFile::new`](crate::PolicyFile::new) needs, and create the limiter by [`limiter()`].
+///
 /// ```no_run
 /// use tollgate::RateLimitLayer;
 ///

@@ -2,10 +2,11 @@
 
 use std::fmt;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::model::Policy;
-use tollgate::{HashKey, OpenStore};
+use tollgate::{Clock, CounterClock, HashKey, OpenStore};
 use tollgate_policy::{
     DecisionClock, DenyCacheMode, MIN_REDIS_DEADLINE, ReadFrom, RedisSettings, SentinelAccess,
     Settings, ShardSettings, StepForm, StoreSettings, TlsFiles, Topology,
@@ -21,25 +22,29 @@ pub const REDIS_DEADLINE: Duration = Duration::from_millis(15);
 /// several servers over which the subjects are distributed.
 ///
 /// A server that does not answer is not an error. Until the server answers again, this node decides
-/// with its share of each limit. This store needs a Tokio runtime.
+/// with its share of each limit: see [`nodes`](Self::nodes). If this node's clock differs too much
+/// from the clock of a server, the server's clock decides. This store needs a Tokio runtime, and a
+/// [hash key](tollgate::RequestLimiterBuilder::hash_key) that is the same on every node.
 ///
 /// ```no_run
 /// use http::request::Parts;
-/// use tollgate::{Precision, Quota, RateLimiter, Rule};
+/// use tollgate::{HashKey, Precision, Quota, RateLimiter, Rule};
 /// use tollgate_backend::Redis;
 ///
 /// #[derive(Clone)]
 /// struct UserId(u64);
 ///
+/// let secret = std::env::var("TOLLGATE_SECRET")?;
 /// let limiter = RateLimiter::builder()
 ///     .subject("user", |parts: &Parts| parts.extensions.get::<UserId>().map(|id| id.0.to_string()))
 ///     .limit("burst", Quota::per_second(10).burst(20).per("user"))
 ///     .limit("hourly", Quota::per_hour(1_000).sliding(Precision::minutes(1)).per(["user", "ip"]))
 ///     .rule(Rule::path("/search/**").limits(["burst"]).cost(5))
-///     .store(Redis::connect(["redis://a", "redis://b"]))
+///     .store(Redis::connect(["redis://a", "redis://b"]).nodes(3u32.try_into()?))
+///     .hash_key(HashKey::from_secret(secret.as_bytes()))
 ///     .build()?;
 /// # let _ = limiter;
-/// # Ok::<(), tollgate::BuildError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
 #[must_use = "Redis is not connected until a limiter is built with it"]
@@ -63,8 +68,9 @@ impl Redis {
         Self { deadline, ..self }
     }
 
-    /// Sets the number of nodes that share the limits. While the servers do not answer, each node
-    /// admits its share of every quota, which is the quota divided by this number.
+    /// Sets the number of nodes that share the limits; the default is 1. While the servers do not
+    /// answer, each node admits its share of every quota, which is the quota divided by this
+    /// number. With the default, each node then admits the whole quota.
     pub fn nodes(self, nodes: NonZeroU32) -> Self {
         Self { nodes, ..self }
     }
@@ -115,6 +121,10 @@ impl OpenStore for Redis {
         let settings = Settings { store, ..Settings::default() };
         Backend::open(&settings, key.clone(), policy, Refunds::ByResponses)
     }
+
+    fn clock(store: &Backend) -> Option<Arc<dyn Clock>> {
+        Some(store.clock(CounterClock::new()))
+    }
 }
 
 /// The debug output omits the URLs, because they may contain passwords.
@@ -147,6 +157,7 @@ mod tests {
         let error = tollgate::RateLimiter::builder()
             .limit("burst", tollgate::Quota::per_second(1))
             .store(Redis::connect(["http://a"]))
+            .hash_key(key())
             .build()
             .unwrap_err();
         assert!(error.to_string().starts_with("store: "), "{error}");
@@ -159,6 +170,7 @@ mod tests {
             tollgate::RateLimiter::builder()
                 .limit("burst", tollgate::Quota::per_second(1))
                 .store(Redis::connect(["redis://a"]).deadline(Duration::from_millis(millis)))
+                .hash_key(key())
                 .build()
         };
         let error = build(3).unwrap_err();
@@ -166,17 +178,35 @@ mod tests {
         assert!(build(4).is_ok());
     }
 
+    /// The bug: without a key, each node chose a random key, under which it named the counters, so
+    /// no two nodes shared a counter.
     #[tokio::test]
-    async fn credentials_in_a_shared_store_need_a_key() {
+    async fn nodes_without_a_hash_key_shared_no_counter() {
         let builder = || {
             tollgate::RateLimiter::builder()
-                .subject("path", |parts: &http::request::Parts| Some(parts.uri.path().to_owned()))
-                .credential("token", "authorization")
-                .limit("burst", tollgate::Quota::per_second(1).per("token"))
+                .limit("burst", tollgate::Quota::per_second(1).per("ip"))
                 .store(Redis::connect(["redis://127.0.0.1:1"]))
         };
         let error = builder().build().unwrap_err();
         assert!(error.to_string().contains("call `hash_key`"), "{error}");
-        assert!(builder().hash_key(HashKey::from_secret(&[7; 32])).build().is_ok());
+        assert!(builder().hash_key(key()).build().is_ok());
+    }
+
+    /// The guide's page shows the example of this crate's README, which compiles.
+    #[test]
+    fn the_example_of_the_guide_compiles() {
+        let block = |page: &'static str, before: &str| {
+            let (_, rest) = page.split_once(before).unwrap();
+            let (_, block) = rest.split_once("```rust").unwrap();
+            let (block, _) = block.split_once("```").unwrap();
+            block.lines().skip(1).collect::<Vec<_>>()
+        };
+        let readme = block(include_str!("../README.md"), "# tollgate-backend");
+        let page = include_str!("../../../docs/library.md");
+        assert_eq!(block(page, "## Share limits through Redis"), readme);
+    }
+
+    fn key() -> HashKey {
+        HashKey::from_secret(&[7; 32])
     }
 }

@@ -1,5 +1,7 @@
 //! A server without tower. The server passes the head of each request to the limiter and builds the
-//! response itself. Servers with actix-web or plain hyper use the limiter in the same way.
+//! response itself. Plain hyper servers use the limiter in the same way. So do servers with
+//! actix-web 4, which must first build `http::request::Parts` from the method, the target and the
+//! header fields, because actix-web 4 uses the types of `http` 0.2.
 //!
 //! `cargo run -p tollgate --example without_tower`
 
@@ -35,12 +37,15 @@ pub(crate) async fn handle(
     parts: &Parts,
     peer: SocketAddr,
 ) -> Response<&'static str> {
-    let decision = limiter.check(parts, Some(peer)).await;
+    let mut decision = limiter.check(parts, Some(peer)).await;
     let admitted = decision.is_admitted();
     let mut response = Response::new(if admitted { "hello\n" } else { "too many requests\n" });
     if !admitted {
         *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
     }
+    decision.finish(response.status());
     decision.write_headers(response.headers_mut());
+    // This response has ended here. If a limit bounds the requests in flight, a server that streams
+    // its responses keeps the decision until the last byte.
     response
 }

@@ -62,7 +62,8 @@
 //!
 //! # Limits that several nodes share
 //!
-//! Call [`store`](RequestLimiterBuilder::store) with `tollgate_backend::Redis::connect([…])`.
+//! Call [`store`](RequestLimiterBuilder::store) with `tollgate_backend::Redis::connect([…])`, and
+//! [`hash_key`](RequestLimiterBuilder::hash_key) with the same secret on every node.
 //! `tollgate_backend::from_file("limits.yaml")` opens the limiter and the store that a policy file
 //! describes.
 //!
@@ -178,7 +179,7 @@
 //! let exports = RateLimiter::per_key(Quota::concurrent(1));
 //! let permit = exports.check("alice").await.into_result()?;
 //! assert!(!exports.check("alice").await.is_admitted());
-//! exports.refund("alice", permit).await?;
+//! exports.release("alice", permit).await?;
 //! assert!(exports.check("alice").await.is_admitted());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
@@ -266,8 +267,9 @@
 //! # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
 //! let limiter = RateLimiter::builder().limit("all", Quota::per_second(10).per("ip")).build()?;
 //! let (parts, ()) = http::Request::get("/").body(())?.into_parts();
-//! let decision = limiter.check(&parts, Some("192.0.2.7:4711".parse()?)).await;
+//! let mut decision = limiter.check(&parts, Some("192.0.2.7:4711".parse()?)).await;
 //! assert!(decision.is_admitted());
+//! decision.finish(http::StatusCode::OK); // the status of the response
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # }).unwrap();
 //! ```
@@ -280,10 +282,10 @@
 //! | wait instead of refusing | [`RateLimiter::until_ready`] |
 //! | charge more than one unit | [`RateLimiter::check_n`], [`Rule::cost`] |
 //! | read the status without charging | [`RateLimiter::peek`] |
-//! | return units | [`RateLimiter::refund`] |
+//! | return units | [`RateLimiter::refund`], [`RateLimiter::release`] |
 //! | charge a cost that is known at the end | [`RateLimiter::reserve`] |
 //! | limit requests in flight | [`Quota::concurrent`] |
-//! | use a server without tower | [`RequestLimiter::check`] |
+//! | use a server without tower | [`RequestLimiter::check`], [`RequestDecision::finish`] |
 //! | test with a clock of your own | [`RateLimiter::clock`] |
 //!
 //! # Stability

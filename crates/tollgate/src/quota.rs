@@ -107,7 +107,7 @@ impl Quota {
     }
 
     /// Allows `units` in flight at the same time. An admitted request holds its units until they
-    /// are [refunded](crate::RateLimiter::refund), and for at most 30 seconds unless
+    /// are [released](crate::RateLimiter::release), and for at most 30 seconds unless
     /// [`permit_ttl`](Self::permit_ttl) sets another time.
     ///
     /// ```
@@ -117,7 +117,7 @@ impl Quota {
     /// let limiter = RateLimiter::per_key(Quota::concurrent(1));
     /// let Decision::Admitted(first) = limiter.check("alice").await else { panic!() };
     /// assert!(!limiter.check("alice").await.is_admitted());
-    /// limiter.refund("alice", first).await?;
+    /// limiter.release("alice", first).await?;
     /// assert!(limiter.check("alice").await.is_admitted());
     /// # Ok::<(), tollgate::StoreError>(())
     /// # }).unwrap();

@@ -33,9 +33,9 @@ use crate::tower::{Body, Layer, Peer, PeerFrom, Service, answer};
 ///
 /// # The client's address
 ///
-/// A limit by address needs the address of the connection. The layer finds the address in the
-/// request's extensions: as [`Peer`], or, with the crate's feature `axum`, as axum's
-/// `ConnectInfo<SocketAddr>`, which axum provides if it serves with
+/// A limit by address, and a rule for networks, need the address of the connection. The layer finds
+/// the address in the request's extensions: as [`Peer`], or, with the crate's feature `axum`, as
+/// axum's `ConnectInfo<SocketAddr>`, which axum provides if it serves with
 /// `app.into_make_service_with_connect_info::<SocketAddr>()`. [`peer_from`](Self::peer_from) reads
 /// other extensions. Without an address, the layer answers 500 and logs what to do, because one
 /// counter for all clients would let one client lock out the others.
@@ -253,7 +253,7 @@ where
     }
 
     fn call(&mut self, request: Request<In>) -> Self::Future {
-        if self.limiter.needs_peer() && (self.peer_from)(request.extensions()).is_none() {
+        if (self.peer_from)(request.extensions()).is_none() && self.limiter.needs_peer() {
             return Box::pin(ready(Ok(without_peer())));
         }
         if !self.limiter.has_application_subjects() {
@@ -272,8 +272,8 @@ fn without_peer<B>() -> Response<Body<B>> {
     static LOGGED: Once = Once::new();
     LOGGED.call_once(|| {
         tracing::error!(
-            "a limit counts by the client's address, and the request has none: with axum, enable \
-             the feature `axum` of the crate tollgate and serve with \
+            "a limit or a rule uses the client's address, and the request has none: with axum, \
+             enable the feature `axum` of the crate tollgate and serve with \
              `app.into_make_service_with_connect_info::<SocketAddr>()`; with other servers, insert \
              `tollgate::tower::Peer` into the request's extensions or call \
              `RateLimitLayer::peer_from`"

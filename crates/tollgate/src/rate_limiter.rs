@@ -21,6 +21,7 @@ use crate::clock::{Clock, CounterClock};
 use crate::hash_key::HashKey;
 use crate::limiter::hold_times::HoldTimes;
 use crate::quota::{QuotaError, Quotas};
+use crate::receipt::has_permits;
 use crate::store::Memory;
 
 /// Limits keys: users, addresses, or anything that implements [`Key`].
@@ -277,8 +278,9 @@ impl<S: Store + 'static> RateLimiter<S> {
         Ok(self.status(now, &readings, Admission::Now))
     }
 
-    /// Refunds the charge `admitted` to `key`, unless the window of the charge is over. Releases
-    /// the units of [concurrent](crate::Quota::concurrent) quotas.
+    /// Refunds the charge `admitted` to `key` on every quota, unless the window of the charge is
+    /// over. Also releases the units of [concurrent](crate::Quota::concurrent) quotas; to release
+    /// only these, call [`release`](Self::release).
     ///
     /// ```
     /// # use tollgate::{Quota, RateLimiter};
@@ -298,14 +300,53 @@ impl<S: Store + 'static> RateLimiter<S> {
         key: &K,
         admitted: Admitted,
     ) -> Result<(), StoreError> {
-        if admitted.positions.is_empty() {
+        self.return_units(key, &admitted, |_| true).await
+    }
+
+    /// Releases the units of `admitted` on [concurrent](crate::Quota::concurrent) quotas, because
+    /// the work has ended. The other quotas of `key` stay charged, unlike after a
+    /// [`refund`](Self::refund).
+    ///
+    /// ```
+    /// # use tollgate::{Quota, RateLimiter};
+    /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
+    /// let limiter = RateLimiter::per_key([Quota::concurrent(1), Quota::per_hour(2)]);
+    /// for _ in 0..2 {
+    ///     let admitted = limiter.check("alice").await.into_result()?;
+    ///     limiter.release("alice", admitted).await?;
+    /// }
+    /// assert!(!limiter.check("alice").await.is_admitted()); // two requests in this hour
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store does not answer. The units are then released after
+    /// [`permit_ttl`](crate::Quota::permit_ttl).
+    pub async fn release<K: Key + ?Sized + Sync>(
+        &self,
+        key: &K,
+        admitted: Admitted,
+    ) -> Result<(), StoreError> {
+        self.return_units(key, &admitted, has_permits).await
+    }
+
+    /// Returns the units of `admitted` on the limits for which `is_returned` returns true.
+    async fn return_units<K: Key + ?Sized + Sync>(
+        &self,
+        key: &K,
+        admitted: &Admitted,
+        is_returned: fn(&Limit) -> bool,
+    ) -> Result<(), StoreError> {
+        let subject = self.subject(key);
+        let mut charges = self.charges(&subject, |index| charge::refund(admitted, index));
+        charges.retain(|charge| is_returned(charge.limit));
+        if admitted.positions.is_empty() || charges.is_empty() {
             return Ok(());
         }
-        let subject = self.subject(key);
-        let charges = self.charges(&subject, |index| charge::refund(&admitted, index));
         let now = self.clock.now();
         self.store.apply(now, &charges).await?;
-        self.observe_hold_times(&admitted, now);
+        self.observe_hold_times(admitted, now);
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! The limiter of HTTP requests, for [`RateLimitLayer`](crate::RateLimitLayer) and for servers
 //! without tower.
 
+mod address;
 mod builder;
 mod compile;
 mod decision;
@@ -13,9 +14,9 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use http::request::Parts;
 use tollgate_core::Store;
-use tollgate_core::policy::SubjectSource;
 
 pub use builder::RequestLimiterBuilder;
 pub use decision::RequestDecision;
@@ -25,7 +26,8 @@ pub use rule::Rule;
 
 use subjects::ApplicationSubject;
 
-use crate::limiter::Limiter;
+use crate::limiter::{DecisionRequest, Limiter, Reservation};
+use crate::revision::Revision;
 use crate::tower::{ApplicationValues, Fields, attributes_of};
 
 /// Limits HTTP requests by several limits, subjects and rules. Cloning is cheap and shares the
@@ -47,24 +49,28 @@ use crate::tower::{ApplicationValues, Fields, attributes_of};
 pub struct RequestLimiter<S = crate::store::Memory> {
     limiter: Arc<Limiter<S>>,
     application: Arc<[ApplicationSubject]>,
-    needs_peer: bool,
+    /// The policy that was last examined, and whether it uses the client's address.
+    uses_address: Arc<ArcSwap<(Arc<Revision>, bool)>>,
 }
 
 impl<S: Store + 'static> RequestLimiter<S> {
     pub(crate) fn new(limiter: Limiter<S>, application: Vec<ApplicationSubject>) -> Self {
-        let needs_peer = {
-            let policy = limiter.policy();
-            let mut used = policy.limits().iter().flat_map(|binding| &binding.per);
-            used.any(|index| {
-                let source = &policy.dimensions()[*index].source;
-                matches!(source, SubjectSource::ClientAddress { .. })
-            })
-        };
-        Self { limiter: Arc::new(limiter), application: application.into(), needs_peer }
+        let policy = limiter.policy();
+        let is_used = address::is_used(&policy);
+        let uses_address = Arc::new(ArcSwap::from_pointee((policy, is_used)));
+        Self { limiter: Arc::new(limiter), application: application.into(), uses_address }
     }
 
     /// Checks a request and charges every limit that applies, or none. `peer` is the address of the
     /// connection.
+    ///
+    /// Call [`RequestDecision::finish`] with the status of the response, and keep the decision
+    /// until the response has ended: dropping the decision releases the request's permits of
+    /// concurrency limits.
+    ///
+    /// This function only checks the limits. [`RateLimitLayer`](crate::RateLimitLayer) also sheds
+    /// load, lets requests wait for a permit, and refuses requests that services can read in
+    /// different ways, if the policy file says so.
     ///
     /// ```
     /// use http::Request;
@@ -76,20 +82,26 @@ impl<S: Store + 'static> RequestLimiter<S> {
     ///     .build()?;
     /// let (parts, _body) = Request::get("/").body(())?.into_parts();
     /// let peer = "192.0.2.7:4711".parse()?;
-    /// let decision = limiter.check(&parts, Some(peer)).await;
+    /// let mut decision = limiter.check(&parts, Some(peer)).await;
     /// assert!(decision.is_admitted());
     /// assert_eq!(decision.remaining(), Some(1));
+    /// decision.finish(http::StatusCode::OK); // the status of the response
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # }).unwrap();
     /// ```
-    pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision {
+    pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision<S> {
         let deciding = {
             let values = self.application_values(parts);
             let fields = Fields::of_parts(parts, &values);
             let peer = peer.map(|peer| peer.ip());
-            self.limiter.check(&attributes_of(&parts.method, &parts.uri, &fields, peer))
+            let attributes = attributes_of(&parts.method, &parts.uri, &fields, peer);
+            let (now, policy) = (self.limiter.now(), self.limiter.policy());
+            let plan = self.limiter.plan_at(now, &policy, &attributes);
+            let request = DecisionRequest::new(now, &policy, plan);
+            let reservation = Reservation::Metered;
+            self.limiter.decide_or_release(DecisionRequest { reservation, ..request })
         };
-        RequestDecision::new(deciding.await)
+        RequestDecision::new(&self.limiter, deciding.await)
     }
 
     /// Reads the subjects that the application defined by functions from the request, and returns
@@ -107,9 +119,17 @@ impl<S: Store + 'static> RequestLimiter<S> {
         !self.application.is_empty()
     }
 
-    /// Returns whether a limit counts by the client's address, so every request needs the address.
-    pub(crate) const fn needs_peer(&self) -> bool {
-        self.needs_peer
+    /// Returns whether a limit or a rule uses the client's address, so every request needs the
+    /// address.
+    pub(crate) fn needs_peer(&self) -> bool {
+        let (policy, examined) = (self.limiter.policy(), self.uses_address.load());
+        if Arc::ptr_eq(&policy, &examined.0) {
+            return examined.1;
+        }
+        // The policy was replaced.
+        let is_used = address::is_used(&policy);
+        self.uses_address.store(Arc::new((policy, is_used)));
+        is_used
     }
 
     /// Returns the [limiter](Limiter) of the lower level, whose interface is not stable.
@@ -137,7 +157,7 @@ impl<S: Store + 'static> From<Limiter<S>> for RequestLimiter<S> {
 impl<S> Clone for RequestLimiter<S> {
     fn clone(&self) -> Self {
         let (limiter, application) = (Arc::clone(&self.limiter), Arc::clone(&self.application));
-        Self { limiter, application, needs_peer: self.needs_peer }
+        Self { limiter, application, uses_address: Arc::clone(&self.uses_address) }
     }
 }
 

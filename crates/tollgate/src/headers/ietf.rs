@@ -3,8 +3,8 @@
 
 use tollgate_core::{Evaluation, LimitStatus};
 
-use super::list::{USUAL, push_name, push_policy, separate};
-use super::{push_number, seconds_to_reset};
+use super::list::{USUAL, push_integer, push_name, push_policy, separate};
+use super::seconds_to_reset;
 
 pub(super) const POLICY: &str = "ratelimit-policy";
 pub(super) const STATUS: &str = "ratelimit";
@@ -37,9 +37,9 @@ pub(super) fn each(evaluation: &Evaluation, mut add: impl FnMut(&'static str, St
         separate(&mut statuses, 0);
         push_name(&mut statuses, status.limit.name());
         statuses.push_str(REMAINING);
-        push_number(&mut statuses, status.remaining);
+        push_integer(&mut statuses, status.remaining);
         statuses.push_str(RESET);
-        push_number(&mut statuses, seconds_to_reset(status, evaluation.now));
+        push_integer(&mut statuses, seconds_to_reset(status, evaluation.now));
     }
     add(STATUS, statuses);
 }

@@ -6,7 +6,7 @@ use tollgate_core::{Evaluation, Limit, LimitStatus, Timestamp};
 
 use super::field_value::FieldValue;
 use super::fields::Fields;
-use super::list::{push_name, push_policy, separate};
+use super::list::{push_integer, push_name, push_policy, separate};
 use super::{github, ietf, push_number, seconds_to_reset};
 
 /// The header fields of a response as they are sent over HTTP/1.1: `name: value` and CRLF, in the
@@ -215,9 +215,9 @@ impl Fields for HeaderLines {
 /// reset.
 #[inline]
 fn push_usage(text: &mut String, status: &LimitStatus, now: Timestamp) {
-    push_number(text, status.remaining);
+    push_integer(text, status.remaining);
     text.push_str(ietf::RESET);
-    push_number(text, seconds_to_reset(status, now));
+    push_integer(text, seconds_to_reset(status, now));
 }
 
 #[cfg(test)]

@@ -30,7 +30,8 @@ pub enum Decision {
 }
 
 /// An admitted charge. Pass this value to [`RateLimiter::refund`](crate::RateLimiter::refund) to
-/// return its units.
+/// return its units, or to [`RateLimiter::release`](crate::RateLimiter::release) to return only its
+/// units of concurrent quotas.
 ///
 /// The methods report the status of the limit that has the smallest share of its units left.
 ///

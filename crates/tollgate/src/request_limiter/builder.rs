@@ -12,12 +12,18 @@ use super::error::BuildError;
 use super::open_store::OpenStore;
 use super::rule::Rule;
 use super::subjects::ApplicationSubject;
-use crate::clock::CounterClock;
 use crate::hash_key::HashKey;
 use crate::limiter::Limiter;
+use crate::observe::Degraded;
 use crate::quota::SubjectQuota;
 use crate::rate_limiter::RateLimiter;
 use crate::store::Memory;
+
+/// The mistake of a builder with a shared store and without a hash key. Each node would choose a
+/// random key, so no two nodes would find each other's counters.
+const NO_HASH_KEY: &str = "the store is shared, and nodes find each other's counters by the hash \
+                           key: call `hash_key` with `HashKey::from_secret` and the same secret on \
+                           every node";
 
 /// Builds a [`RequestLimiter`]: limits, the subjects that they count, and rules.
 ///
@@ -202,8 +208,9 @@ impl<O: OpenStore> RequestLimiterBuilder<O> {
         RequestLimiterBuilder { draft, application, store, hash_key }
     }
 
-    /// Sets the key under which credentials and long values are hashed. All nodes that share a
-    /// store need the same key. The default is random.
+    /// Sets the key under which subjects are hashed. The default is random. A store that several
+    /// nodes share needs the same key on every node, because the nodes find each other's counters
+    /// by the hashes.
     ///
     /// ```
     /// # use tollgate::{HashKey, Quota, RateLimiter};
@@ -229,21 +236,30 @@ impl<O: OpenStore> RequestLimiterBuilder<O> {
     ///
     /// # Errors
     /// [`BuildError`] with every mistake: unknown names, invalid quotas, patterns that match no
-    /// path, a store that cannot be opened.
+    /// path, a shared store without a [`hash_key`](Self::hash_key), a store that cannot be opened.
     pub fn build(self) -> Result<RequestLimiter<O::Store>, BuildError> {
         let Self { draft, application, store, hash_key } = self;
-        let policy = compile(&draft).map_err(BuildError::new)?;
-        if O::IS_SHARED && hash_key.is_none() && draft.has_credentials() {
-            return Err(BuildError::new(vec![
-                "a subject is a credential and the store is shared: call `hash_key` with the same \
-                 secret on every node, or each node counts for itself"
-                    .to_owned(),
-            ]));
+        let mut mistakes = Vec::new();
+        let policy = compile(&draft).map_err(|found| mistakes = found).ok();
+        if O::IS_SHARED && hash_key.is_none() {
+            mistakes.push(NO_HASH_KEY.to_owned());
         }
+        let Some(policy) = policy.filter(|_| mistakes.is_empty()) else {
+            return Err(BuildError::new(mistakes));
+        };
         let key = hash_key.unwrap_or_else(HashKey::random);
         let store =
             store.open(&policy, &key).map_err(|error| BuildError::store(Arc::new(error)))?;
-        let limiter = Limiter::new(policy, store).with_key(key).with_clock(CounterClock::new());
+        let clock = O::clock(&store);
+        // A store in memory always answers, and an observer would slow its decisions down.
+        let degraded = O::IS_SHARED.then(|| Degraded::new(&policy));
+        let mut limiter = Limiter::new(policy, store).with_key(key);
+        if let Some(clock) = clock {
+            limiter = limiter.with_clock(clock);
+        }
+        if let Some(degraded) = degraded {
+            limiter = limiter.with_observer(degraded);
+        }
         Ok(RequestLimiter::new(limiter, application))
     }
 }

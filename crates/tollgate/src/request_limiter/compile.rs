@@ -25,13 +25,6 @@ impl Draft {
     pub(super) fn define(&mut self, name: &str, source: SubjectSource) {
         self.subjects.push(Dimension { name: name.into(), source });
     }
-
-    /// Returns whether a subject of the draft is a credential.
-    pub(super) fn has_credentials(&self) -> bool {
-        let is_secret =
-            |subject: &Dimension| matches!(subject.source, SubjectSource::Credential { .. });
-        self.subjects.iter().any(is_secret)
-    }
 }
 
 /// Creates the policy that the calls in `draft` describe. The error is the list of all mistakes in

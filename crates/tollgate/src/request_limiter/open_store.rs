@@ -2,9 +2,11 @@
 
 use std::convert::Infallible;
 use std::error::Error;
+use std::sync::Arc;
 
 use tollgate_core::{Policy, Store};
 
+use crate::clock::Clock;
 use crate::hash_key::HashKey;
 
 /// A store, or settings from which [`build`](crate::RequestLimiterBuilder::build) opens a store.
@@ -28,15 +30,27 @@ pub trait OpenStore {
     /// The reason why a store cannot be opened.
     type Error: Error + Send + Sync + 'static;
 
-    /// Whether several processes share the store. For a shared store, credentials need a
-    /// [key](crate::RequestLimiterBuilder::hash_key) that is the same on every node.
+    /// Whether several processes share the store. A shared store needs a [hash
+    /// key](crate::RequestLimiterBuilder::hash_key) that is the same on every node; without a key,
+    /// [`build`](crate::RequestLimiterBuilder::build) returns an error. Decisions that a shared
+    /// store did not make are logged.
     const IS_SHARED: bool = false;
 
-    /// Opens the store for `policy`. Credentials are hashed under `key`.
+    /// Opens the store for `policy`. Subjects are hashed under `key`.
     ///
     /// # Errors
     /// An error that names the setting that cannot be used, and what to do.
     fn open(self, policy: &Policy, key: &HashKey) -> Result<Self::Store, Self::Error>;
+
+    /// Returns the clock that decides, if servers of `store` have clocks of their own. Otherwise
+    /// the machine's clock decides.
+    ///
+    /// Nodes whose clocks differ must not count in different windows, so such a clock corrects the
+    /// machine's clock by the clock of a server.
+    #[must_use]
+    fn clock(_store: &Self::Store) -> Option<Arc<dyn Clock>> {
+        None
+    }
 }
 
 impl<S: Store + 'static> OpenStore for S {

@@ -19,7 +19,7 @@ use crate::shed::{InFlightSlot, SampleOutcome};
 /// upgraded connection, when the client disconnects, or when the service panics.
 ///
 /// This value is one word wide, because it moves with the response, and most requests hold nothing.
-pub(super) struct InFlight(Option<Box<Resources>>);
+pub(crate) struct InFlight(Option<Box<Resources>>);
 
 #[derive(Default)]
 struct Resources {
@@ -37,7 +37,7 @@ struct HeldPermits {
 
 impl InFlight {
     /// Creates a value that holds no permit and no reservation.
-    pub(super) const fn nothing() -> Self {
+    pub(crate) const fn nothing() -> Self {
         Self(None)
     }
 

@@ -4,8 +4,10 @@
 //! response is known. The layer refuses requests with status 429 and problem details, writes the
 //! status of the limits into every response, and refunds responses with a status that the policy
 //! makes free. The layer holds and renews permits of concurrency limits until the last byte of the
-//! response is sent or the client disconnects. If the response reports the cost, the layer reserves
-//! an estimate and settles the cost when the response ends.
+//! response is sent or the client disconnects. After a protocol upgrade, the layer holds them until
+//! the connection ends if the server calls [`upgraded()`]; otherwise the permits are released when
+//! the 101 has been sent. If the response reports the cost, the layer reserves an estimate and
+//! settles the cost when the response ends.
 
 mod body;
 mod extensions;
@@ -23,7 +25,8 @@ pub use extensions::{
     ClientCertificate, JsonBody, MatchedRules, Peer, Refused, RequestIncomplete, TlsClient,
     UnreadBody, UpstreamFailed,
 };
+pub(crate) use in_flight::InFlight;
 pub use layer::Layer;
 pub use service::Service;
-pub(crate) use service::{Fields, answer, attributes_of};
+pub(crate) use service::{Admitted, Fields, answer, attributes_of};
 pub use upgraded::{Upgraded, WhileUpgraded, upgraded};

@@ -215,7 +215,7 @@ pub(crate) fn attributes_of<'a>(
 }
 
 /// A request that was admitted and is being served.
-pub(super) struct Admitted<S: Store + 'static> {
+pub(crate) struct Admitted<S: Store + 'static> {
     decision: Decision,
     charge: PendingCharge<S>,
     in_flight: InFlight,
@@ -224,7 +224,7 @@ pub(super) struct Admitted<S: Store + 'static> {
 impl<S: Store + 'static> Admitted<S> {
     /// Moves the permits and reservations of `decision` into `in_flight`, which holds them until
     /// the request ends.
-    pub(super) fn new(
+    pub(crate) fn new(
         limiter: &Arc<Limiter<S>>,
         mut decision: Decision,
         mut in_flight: InFlight,
@@ -262,19 +262,35 @@ impl<S: Store + 'static> Admitted<S> {
     /// limiter's header fields. The returned body holds the permits and reservations until its end.
     pub(super) fn finish<B>(mut self, mut response: Response<B>) -> Response<Body<B>> {
         let settlement = settlement(&self.decision, &response);
-        match self.in_flight.metering() {
-            Some(metering) if metering.is_free(settlement) => self.in_flight.release_reserved(),
-            Some(metering) => metering.answered(settlement, response.headers()),
-            None => {}
+        self.settle(settlement);
+        if let Some(metering) = self.in_flight.metering() {
+            metering.answered(response.headers());
         }
-        let limiter = Arc::clone(self.charge.limiter());
-        limiter.finish(&mut self.decision, &mut self.charge.pending, settlement);
         if let Some(upgraded) = response.extensions_mut().remove::<Upgraded>() {
             upgraded.hold(std::mem::replace(&mut self.in_flight, InFlight::nothing()));
         }
         let profiles = &self.decision.policy.answers().headers;
         headers::write(profiles, &self.decision.evaluation, response.headers_mut());
         response.map(|body| Body::service(body, self.in_flight))
+    }
+}
+
+impl<S: Store + 'static> Admitted<S> {
+    /// Returns the decision on the request.
+    pub(crate) const fn decision(&self) -> &Decision {
+        &self.decision
+    }
+
+    /// Charges or refunds the request after a response with the effect `settlement`. The permits
+    /// and reservations stay held until this value is dropped.
+    pub(crate) fn settle(&mut self, settlement: Settlement) {
+        match self.in_flight.metering() {
+            Some(metering) if metering.is_free(settlement) => self.in_flight.release_reserved(),
+            Some(metering) => metering.settle_as(settlement),
+            None => {}
+        }
+        let limiter = Arc::clone(self.charge.limiter());
+        limiter.finish(&mut self.decision, &mut self.charge.pending, settlement);
     }
 }
 

@@ -20,7 +20,7 @@ const START: Timestamp = Timestamp::from_millis(1_700_000_000_000);
 
 /// A lock with which the tests run one after the other. If two threads log a line for the first
 /// time at once, one thread may find the line disabled.
-static TURNS: Mutex<()> = Mutex::new(());
+pub(crate) static TURNS: Mutex<()> = Mutex::new(());
 
 fn policy() -> Policy {
     let rule = |name: &str| Rule::new(name, Default::default(), Vec::new());
@@ -169,8 +169,8 @@ fn decisions_without_a_rule_were_logged_with_an_empty_one() {
 
 /// A subscriber that records the log lines.
 #[derive(Clone, Default)]
-struct Log {
-    lines: Arc<Mutex<Vec<String>>>,
+pub(crate) struct Log {
+    pub(crate) lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Subscriber for Log {

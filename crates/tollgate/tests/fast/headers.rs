@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use http::HeaderMap;
 use sfv::{BareItem, List, ListEntry, Parser};
-use tollgate::headers;
+use tollgate::headers::{self, HeaderLines};
 use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingWindow, TokenBucket};
 use tollgate_core::policy::HeaderProfile;
 use tollgate_core::{
@@ -199,6 +199,28 @@ fn ietf_fields_are_structured_lists_of_every_visible_limit() {
             ("concurrent".into(), expected(&[("r", integer(93)), ("t", integer(60))])),
         ]
     );
+}
+
+/// The bug: quotas and remaining units of more than 15 digits were written in full, and a parser of
+/// structured fields rejects the whole field.
+#[test]
+fn integers_of_sixteen_digits_were_written_into_structured_fields() {
+    let (most, largest) = (999_999_999_999_999, (1 << 53) - 1);
+    let window = FixedWindow::new(largest, Millis::from_secs(60), Anchor::FirstRequest).unwrap();
+    let wide = Limit::new("wide", Algorithm::FixedWindow(window)).unwrap();
+    let fields =
+        || Evaluation { now: NOW, statuses: vec![status(wide.clone(), 1, Admission::Now, 60_000)] };
+    let mut lines = HeaderLines::default();
+    headers::write(&[HeaderProfile::Ietf], &fields(), &mut lines);
+    let lines: Vec<_> = lines.as_str().lines().filter_map(|line| line.split_once(": ")).collect();
+    let written = written(&[HeaderProfile::Ietf], fields().statuses);
+    for (name, value) in lines {
+        assert_eq!(written[name], value);
+    }
+    let [(_, policy)] = &members(&written, "ratelimit-policy")[..] else { panic!() };
+    assert_eq!(policy[0], ("q".into(), integer(most)));
+    let [(_, usage)] = &members(&written, "ratelimit")[..] else { panic!() };
+    assert_eq!(usage[0], ("r".into(), integer(most)));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod request_limiter;
 mod reservations;
 mod server_examples;
 mod shadow_permits;
+mod shared_store;
 mod shed;
 mod tenants;
 mod tower;

@@ -66,6 +66,25 @@ async fn every_algorithm_returns_what_is_refunded() {
     }
 }
 
+/// The bug: a permit could only be returned together with the units of the other quotas.
+#[tokio::test]
+async fn the_end_of_a_request_refunded_its_other_quotas() {
+    let quotas = [Quota::concurrent(1), Quota::new(3, HOUR).fixed_window()];
+    let limiter = RateLimiter::per_key(quotas).clock(clock());
+    for _ in 0..3 {
+        let admitted = limiter.check("alice").await.into_result().unwrap();
+        assert!(!limiter.try_check("alice").is_admitted());
+        limiter.release("alice", admitted).await.unwrap();
+    }
+    let refused = limiter.check("alice").await.into_result().unwrap_err();
+    assert_eq!(refused.retry_after(), Some(HOUR));
+    // Without a concurrent quota, there is nothing to release.
+    let limiter = RateLimiter::per_key(Quota::per_hour(1).fixed_window()).clock(clock());
+    let admitted = limiter.check("alice").await.into_result().unwrap();
+    limiter.release("alice", admitted).await.unwrap();
+    assert_eq!(limiter.try_peek("alice").remaining(), 0);
+}
+
 #[tokio::test]
 async fn a_key_has_one_counter_however_it_is_charged() {
     let long = "k".repeat(200);

@@ -6,8 +6,10 @@ use std::net::SocketAddr;
 use axum::extract::ConnectInfo;
 use http::request::Parts;
 use http::{Request, Response};
+use tollgate::model::Policy;
+use tollgate::store::Memory;
 use tollgate::tower::Peer;
-use tollgate::{Quota, RateLimitLayer, RateLimiter, Rule};
+use tollgate::{Limiter, Quota, RateLimitLayer, RateLimiter, Rule};
 use tower::{Layer, ServiceExt, service_fn};
 
 #[derive(Clone)]
@@ -50,6 +52,65 @@ async fn a_layer_that_cannot_see_the_address_says_so_at_the_first_request() {
     assert_eq!(status(&layer, "/", |_| ()).await, 200);
     let everybody = RateLimiter::builder().limit("all", Quota::per_hour(1)).build().unwrap();
     assert_eq!(status(&RateLimitLayer::new(everybody), "/", |_| ()).await, 200);
+}
+
+/// Returns a policy with one limit for each `per`, which is charged for requests that match
+/// `matches`.
+fn policy(per: &str, matches: &str) -> Policy {
+    let text = format!(
+        "subjects:\n\
+         \x20 user: {{ header: x-user }}\n\
+         \x20 address: {{ client_address: {{}} }}\n\
+         \x20 either: {{ first_of: [user, address] }}\n\
+         \x20 text: {{ expression: \"'a' + source.address\" }}\n\
+         limits: {{ a: {{ quota: 9, window: 1h, per: {per} }} }}\n\
+         rules: [{{ match: {{ {matches} }}, limits: a }}]\n"
+    );
+    tollgate_policy::parse("policy.yaml", &text).unwrap().policy
+}
+
+/// The bug: only a limit that counts by the address itself needed the address. In the other cases,
+/// all clients shared a counter, or a rule for a network never matched.
+#[tokio::test]
+async fn an_address_that_was_used_indirectly_was_not_required() {
+    let status_without = async |per, matches| {
+        let layer = RateLimitLayer::new(Limiter::new(policy(per, matches), Memory::default()));
+        let from = |request: &mut Request<()>| {
+            request.extensions_mut().insert(Peer(peer(1)));
+        };
+        assert_eq!(status(&layer, "/", from).await, 200, "{per}, {matches}");
+        status(&layer, "/", |_| ()).await
+    };
+    let mut served = Vec::new();
+    for (per, matches) in [
+        ("address", "path: /**"),
+        ("either", "path: /**"),
+        ("text", "path: /**"),
+        ("user", "network: 10.0.0.0/8"),
+        ("user", "not: { network: 10.0.0.0/8 }"),
+        ("user", "any: [{ path: / }, { network: 10.0.0.0/8 }]"),
+        ("user", "has: address"),
+        ("user", "lacks: either"),
+        ("user", "when: \"source.address != '10.0.0.1'\""),
+        ("user", "when: \"subject.either != 'user:a'\""),
+    ] {
+        if status_without(per, matches).await != 500 {
+            served.push((per, matches));
+        }
+    }
+    assert!(served.is_empty(), "served without an address: {served:?}");
+    assert_eq!(status_without("user", "path: /**").await, 200);
+}
+
+/// The bug: whether the address is required was decided once, and not again for the next policy.
+#[tokio::test]
+async fn a_new_policy_that_counts_by_address_did_not_require_the_address() {
+    let policy = |per| policy(per, "path: /**");
+    let layer = RateLimitLayer::new(Limiter::new(policy("user"), Memory::default()));
+    for (per, expected) in [("user", 200), ("address", 500), ("user", 200)] {
+        layer.limiter().limiter().replace_policy(policy(per).into());
+        assert_eq!(status(&layer, "/", |_| ()).await, expected, "{per}");
+    }
 }
 
 #[tokio::test]

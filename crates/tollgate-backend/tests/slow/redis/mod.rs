@@ -8,6 +8,7 @@ mod conformance;
 mod failover_replay;
 pub(crate) mod fleet;
 mod history;
+mod library;
 mod local_charges;
 mod outage;
 pub(crate) mod overrides;

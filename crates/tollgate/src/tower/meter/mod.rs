@@ -94,10 +94,13 @@ impl Metering {
         self.reserved.is_free(settlement)
     }
 
-    /// Reads the header fields of the response, and records the effect `settlement` of the response
-    /// on the charges.
-    pub(super) fn answered(&mut self, settlement: Settlement, headers: &HeaderMap) {
+    /// Records the effect `settlement` of the response on the charges.
+    pub(super) const fn settle_as(&mut self, settlement: Settlement) {
         self.settlement = settlement;
+    }
+
+    /// Reads the header fields of the response.
+    pub(super) fn answered(&mut self, headers: &HeaderMap) {
         if let Some(watch) = &mut self.watch {
             watch.answered(headers);
         }

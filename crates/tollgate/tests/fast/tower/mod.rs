@@ -9,4 +9,5 @@ mod on_completion;
 mod queue;
 mod refusals;
 mod shedding;
+mod without_layer;
 mod world;
