@@ -296,6 +296,7 @@ mod tests {
             Cell::TokenBucket(token_bucket::State { level: 0, at: at(9) }),
             Cell::SlidingWindow(sliding_window::State { blocks: vec![block(1, 4), block(5, 0)] }),
             Cell::SlidingLog(sliding_log::State { entries: vec![entry(7, 1), entry(8, 2)] }),
+            Cell::SlidingLog(sliding_log::State { entries: vec![entry(MAX_EXACT, MAX_EXACT)] }),
             Cell::Concurrency(concurrency::State {
                 permits: vec![lease(u128::MAX, 1, 5), lease(2, 7, 5)],
             }),
@@ -337,13 +338,54 @@ mod tests {
             push(&mut bytes, kind, numbers.iter().copied());
             Cell::from_bytes(&bytes)
         };
-        assert_eq!(form(b'f', &[MAX_EXACT + 1, 0]), None);
+        let large = MAX_EXACT + 1;
+        for numbers in [[large, 0], [0, large], [large, large]] {
+            assert_eq!(form(b'f', &numbers), None);
+        }
+        for numbers in [[large, 1], [1, large], [large, large]] {
+            assert_eq!(form(b'w', &numbers), None);
+        }
         assert_eq!(form(b'w', &[2, 1, 2, 1]), None, "a place twice");
         assert_eq!(form(b'l', &[3, 1, 2, 1]), None, "places that fall");
         assert_eq!(form(b'w', &[2, 0, 3, 1]), None, "an empty block that is not the newest");
         assert_eq!(form(b'w', &[]), None, "nothing");
         assert_eq!(form(b'?', &[1, 1]), None, "no kind");
         assert!(form(b'w', &[2, 1, 3, 0]).is_some());
+        let permit =
+            concurrency::Permit { id: ChargeId(1), used: 0, expires_at: Timestamp::from_millis(5) };
+        let empty = Cell::Concurrency(concurrency::State { permits: vec![permit] });
+        assert_eq!(Cell::from_bytes(&empty.to_bytes()), None, "a permit without units");
+    }
+
+    #[test]
+    fn a_series_has_at_most_the_largest_number_of_records() {
+        let series = |count: u64| {
+            let numbers = (1..=count).flat_map(|number| [number, 1]);
+            let mut bytes = Vec::new();
+            push(&mut bytes, b'l', numbers);
+            Cell::from_bytes(&bytes)
+        };
+        let most = MAX_RECORDS as u64;
+        assert!(series(most).is_some());
+        assert_eq!((series(most + 1), series(most + 2)), (None, None));
+    }
+
+    /// A merged state can have a block that expired when the newest block began.
+    #[test]
+    fn an_expired_block_is_not_counted_on_bytes() {
+        let window =
+            crate::algo::SlidingWindow::new(50, crate::Millis::new(100), crate::Millis::new(10));
+        let limit = Limit::new("limit", Algorithm::SlidingWindow(window.unwrap())).unwrap();
+        let charged = |oldest| {
+            let blocks = [(oldest, 3), (110, 4)];
+            let blocks = blocks.map(|(number, used)| sliding_window::Block { number, used });
+            let state = sliding_window::State { blocks: blocks.to_vec() };
+            let mut bytes = Cell::SlidingWindow(state).to_bytes();
+            let reading =
+                charge_bytes(&mut bytes, &limit, Cost::ONE, Timestamp::from_millis(1_100));
+            reading.map(|reading| reading.used)
+        };
+        assert_eq!((charged(101), charged(100)), (Some(8), None));
     }
 
     /// Compares [`charge_bytes`] with [`decide`](crate::decide::decide) on windows that expire,

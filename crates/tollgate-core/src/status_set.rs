@@ -111,6 +111,8 @@ mod tests {
         let set = [304, 401, 402, 403].into_iter().collect::<StatusSet>().with(500, 599);
         assert_eq!(set.to_string(), "304, 401-403, 5xx");
         assert_eq!(StatusSet::default().with(400, 599).to_string(), "4xx, 5xx");
+        assert_eq!(StatusSet::default().with(401, 599).to_string(), "401-599");
+        assert_eq!(StatusSet::default().with(400, 498).to_string(), "400-498");
         assert_eq!(StatusSet::from_bytes(set.to_bytes()), set);
         assert!(set.contains(599) && !set.contains(600) && !set.contains(99));
         assert_eq!(StatusSet::default().with(0, 99).with(600, u16::MAX), StatusSet::default());

@@ -328,6 +328,16 @@ mod tests {
                 }
             }
         }
+        for (length, byte) in [0, 1, 16, 20]
+            .into_iter()
+            .flat_map(|length| (0..=u8::MAX).map(move |byte| (length, byte)))
+        {
+            let token = alloc::vec![byte; length];
+            let of = |scheme: &[u8]| {
+                credential("authorization", &[scheme, &token].concat()).map(Cow::into_owned)
+            };
+            assert_eq!(of(b"Bearer "), of(b"Bearer  "), "{length} times {byte}");
+        }
     }
 
     #[test]

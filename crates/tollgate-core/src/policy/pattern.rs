@@ -114,6 +114,8 @@ mod tests {
             ("a*b*c", "acb", false),
             ("a*bb*bb*c", "abbbc", false),
             ("a*bb*bb*c", "abbbbc", true),
+            ("*bc*", "babc", true),
+            ("*bc*", "bab", false),
             ("**", "x", true),
             ("é*ü", "éxü", true),
         ];

@@ -119,3 +119,10 @@ fn sources_with_other_keys_differ() {
     assert_eq!(claim(1, bearer()), claim(1, bearer()));
     assert_ne!(claim(1, bearer()), claim(2, bearer()));
 }
+
+#[test]
+fn the_header_of_a_token_is_a_field_that_decides() {
+    let dimensions = vec![Dimension { name: "user".into(), source: claim(1, bearer()) }];
+    let policy = Policy::new(dimensions, Vec::new(), Vec::new(), MatchMode::FirstMatch).unwrap();
+    assert_eq!(policy.request_fields().into_iter().collect::<Vec<_>>(), ["authorization".into()]);
+}

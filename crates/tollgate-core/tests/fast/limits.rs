@@ -252,6 +252,9 @@ fn reservation_terms_have_ranges() {
     assert_eq!(check(overdraft(MAX_EXACT - 5)), Ok(()));
     let error = ("overdraft", MAX_EXACT - 4, MAX_EXACT - 5);
     assert_eq!(largest(check(overdraft(MAX_EXACT - 4))), error);
+    let solvent = limit(fixed(5)).with_reservation_terms(overdraft(MAX_EXACT - 5)).unwrap();
+    assert!(solvent.with_quota(5, None).is_ok());
+    assert_eq!(largest(solvent.with_quota(6, None).map(|_| ())).2, MAX_EXACT - 6);
 }
 
 #[test]
@@ -397,6 +400,7 @@ fn the_former_definition_of_a_scaled_limit_is_kept_for_one_window() {
     let new = scaled(9).with_predecessor(&old, now);
     let kept = new.predecessor(now).unwrap();
     assert_eq!((kept.capacity(), kept.candidate()), (5, None));
+    assert_eq!((new.replaced_at(), old.replaced_at()), (Some(now), None));
     let end = now.after(MINUTE).after(old.skew_tolerance());
     let before = Timestamp::from_millis(end.as_millis() - 1);
     assert!(new.predecessor(before).is_some() && new.predecessor(end).is_none());

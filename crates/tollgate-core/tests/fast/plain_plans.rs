@@ -249,3 +249,33 @@ fn the_rules_of_a_request_are_those_with_its_method_and_its_path() {
         }
     }
 }
+
+/// The bug that this prevents: two long methods that differ only in their first letters are equal
+/// to the index, and a plain plan does not compare methods again.
+#[test]
+fn long_methods_with_the_same_end_are_different() {
+    let header = SubjectSource::Header { header: "x-user".into() };
+    let dimension = Dimension { name: "user".into(), source: header };
+    let window = FixedWindow::new(9, Millis::from_secs(60), Anchor::Calendar).unwrap();
+    let limit = Arc::new(Limit::new("limit", Algorithm::FixedWindow(window)).unwrap());
+    let matches = RequestMatch { methods: vec!["XPROPFIND".into()], ..RequestMatch::default() };
+    let used = vec![LimitRef { limit: 0, cost: Cost::ONE }];
+    let rules = vec![Rule::new("rule", matches, used)];
+    let binding = LimitBinding { limit, per: vec![0] };
+    let policy = Policy::new(vec![dimension], vec![binding], rules, MatchMode::FirstMatch).unwrap();
+    let headers = Fields([("x-user", b"ann")]);
+    let mut plain = PlainPlan::default();
+    for (method, count) in [("XPROPFIND", 1), ("YPROPFIND", 0), ("xpropfind", 1), ("PROPFIND", 0)] {
+        let attributes = RequestAttributes {
+            method,
+            path: "/",
+            query: None,
+            host: None,
+            peer: None,
+            headers: &headers,
+        };
+        assert!(policy.plan_plain(&attributes, &Zero, &mut plain));
+        assert_eq!(plain.charges().len(), count, "{method}");
+        assert_eq!(policy.plan(&attributes, &Zero).enforced.len(), count, "{method}");
+    }
+}

@@ -1,12 +1,14 @@
 //! Reservations at their bounds, in encoded cells, and in cells that are merged.
 
 use tollgate_core::algo::{
-    Anchor, Concurrency, FixedWindow, SlidingLog, fixed_window, sliding_log,
+    Anchor, Concurrency, FixedWindow, SlidingLog, TokenBucket, fixed_window, sliding_log,
+    token_bucket,
 };
-use tollgate_core::decide::{ReservedCell, assess_operation, join};
+use tollgate_core::decide::{ReservedCell, assess_operation, charge_refused, join};
 use tollgate_core::{
-    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Limit, MAX_RESERVATIONS, Millis,
-    OnExpiry, Operation, Reservation, ReservationTerms, Timestamp, decide,
+    Admission, Algorithm, Cell, ChargeId, ChargePosition, Cost, Deduplication, Limit,
+    MAX_RESERVATIONS, Millis, OnExpiry, Operation, Refusals, Reservation, ReservationTerms,
+    StoredState, Timestamp, assess, decide,
 };
 
 const END: u64 = 1_700_000_060_000;
@@ -149,4 +151,108 @@ fn the_oldest_entries_of_the_longest_log_become_one() {
     let newest = sliding_log::Entry { at: at(10), used: 3 };
     assert_eq!(ends, [sliding_log::Entry { used: 2, ..entry(1) }, entry(2), newest]);
     assert_eq!(next.entries.len() as u64, most);
+}
+
+fn charge(units: u64) -> Operation {
+    Operation::Charge { cost: Cost::up_to(units), id: ChargeId(u128::MAX) }
+}
+
+fn refund(units: u64, position: u64) -> Operation {
+    let (position, deduplication) = (ChargePosition(position), Deduplication::Unneeded);
+    Operation::Refund { cost: Cost::up_to(units), position, id: ChargeId(9), deduplication }
+}
+
+fn settle(units: u64) -> Operation {
+    let position = ChargePosition::default();
+    Operation::Settle { id: ChargeId(1), position, cost: Cost::up_to(units) }
+}
+
+/// A refused charge, a peek and a refund of nothing leave even expired reservations in the cell.
+#[test]
+fn what_counts_nothing_leaves_the_reservations_as_they_are() {
+    let limit = limit(4);
+    let expired = reservation(2, 1, at(2_000));
+    let cell = reserved(4_998, vec![expired, reservation(1, 3, at(500))]);
+    for operation in [charge(4), charge(0), reserve(2), reserve(0), refund(2, 0)] {
+        let (reading, next) = decide(Some(cell.clone()), &limit, operation, at(1_000));
+        assert_eq!(reading.used, 4_997, "{operation:?}");
+        assert_eq!(next.as_ref(), Some(&cell), "{operation:?}");
+    }
+}
+
+/// A limit that counts refusals counts a charge that another limit refused, but reserves nothing.
+#[test]
+fn a_refused_reservation_counts_and_reserves_nothing() {
+    let counting = limit(5_000).with_refusals(Refusals::Counted).unwrap();
+    let cell = reserved(2_000, vec![reservation(1, 3, at(500))]);
+    for operation in [charge(2_000), reserve(2_000)] {
+        for (limit, used) in [(&counting, 4_000), (&limit(5_000), 2_000)] {
+            let (reading, next) = charge_refused(Some(cell.clone()), limit, operation, at(1_000));
+            assert_eq!((reading.admission, reading.used), (Admission::Now, used), "{operation:?}");
+            let Some(Cell::Reserved(next)) = next else { panic!("{next:?}") };
+            assert_eq!(next.reservations, [reservation(1, 3, at(500))], "{operation:?}");
+            let counted = Cell::FixedWindow(fixed_window::State { used, resets_at: at(0) });
+            assert_eq!(next.cell, counted);
+        }
+    }
+}
+
+#[test]
+fn a_refund_next_to_a_reservation_returns_only_units_of_charges() {
+    let cell = reserved(5, vec![reservation(1, 3, at(500))]);
+    let (reading, next) = decide(Some(cell), &limit(5), refund(2, END), at(1_000));
+    assert_eq!((reading.refunded, reading.used, reading.reserved), (2, 3, 3));
+    assert_eq!(next, Some(reserved(3, vec![reservation(1, 3, at(500))])));
+}
+
+/// The state before an operation can be one that the operation creates, or removes.
+#[test]
+fn readings_report_whether_there_was_a_state_before_the_operation() {
+    let window = limit(4);
+    let over = reserved(4, vec![reservation(1, 4, at(500))]);
+    let after_reset = Timestamp::from_millis(END + 1);
+    for (cell, operation, now) in [
+        (Some(over), charge(1), after_reset),
+        (None, charge(1), at(1_000)),
+        (None, reserve(1), at(2_000)),
+    ] {
+        let (reading, _) = decide(cell, &window, operation, now);
+        assert_eq!((reading.found, reading.used), (StoredState::Missing, 1), "{operation:?}");
+    }
+    let bucket = TokenBucket::new(10, Millis::from_secs(3_600), 10).unwrap();
+    let bucket = Limit::new("limit", Algorithm::TokenBucket(bucket)).unwrap();
+    let state = token_bucket::State { level: 6 * 3_600_000, at: at(1_000) };
+    let with = |until| {
+        let position = ChargePosition(END + 3_600_000);
+        let reservations = vec![Reservation { position, ..reservation(1, 4, until) }];
+        Cell::Reserved(Box::new(ReservedCell { cell: Cell::TokenBucket(state), reservations }))
+    };
+    let kept = match with(at(1_000)) {
+        Cell::Reserved(mut reserved) => {
+            reserved.reservations[0].on_expiry = OnExpiry::Charge;
+            Cell::Reserved(reserved)
+        }
+        cell => cell,
+    };
+    for (cell, operation) in [(kept, refund(4, END + 3_600_000)), (with(at(500)), settle(0))] {
+        let (reading, next) = decide(Some(cell), &bucket, operation, at(1_000));
+        assert_eq!((reading.found, reading.refunded), (StoredState::Present, 4), "{operation:?}");
+        let full = assess(next.as_ref(), &bucket, Cost::PEEK, at(1_000));
+        assert_eq!((full.found, full.used), (StoredState::Missing, 0), "{operation:?}");
+    }
+}
+
+/// A settlement succeeds although the limit has no room for another unit.
+#[test]
+fn a_settlement_succeeds_on_a_full_limit() {
+    let cell = reserved(5_000, vec![reservation(1, 3, at(500))]);
+    let (reading, next) = decide(Some(cell), &limit(4), settle(3), at(1_000));
+    assert_eq!((reading.admission, reading.refunded, reading.added), (Admission::Now, 0, 0));
+    assert_eq!(
+        next,
+        Some(Cell::FixedWindow(fixed_window::State { used: 5_000, resets_at: at(0) }))
+    );
+    let cell = reserved(5_000, vec![reservation(1, 3, at(500))]);
+    let (reading, _) = decide(Some(cell), &limit(4), settle(1), at(1_000));
+    assert_eq!((reading.refunded, reading.used), (2, 4_998));
 }

@@ -95,5 +95,10 @@ fn a_policy_refuses_trees_that_are_not_whole() {
         (1..depth).fold(node("a", limited(0), Vec::new()), |below, _| node("a", None, vec![below]))
     };
     assert!(accepts(vec![edge(vec![chain(MAX_DEPTH)])]));
+    let deepest = edge(vec![chain(MAX_DEPTH)]);
+    for (depth, is_match) in [(MAX_DEPTH - 1, false), (MAX_DEPTH, true), (MAX_DEPTH + 1, false)] {
+        let found = deepest.find_match(&vec![("a", "b"); depth]);
+        assert_eq!(found.is_some(), is_match, "{depth} entries");
+    }
     assert!(!accepts(vec![edge(vec![chain(MAX_DEPTH + 1)])]));
 }

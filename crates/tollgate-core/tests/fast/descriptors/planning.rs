@@ -127,6 +127,7 @@ fn quotas_of_one_model_stand_and_fall_together() {
         node("plain", limited(0), Vec::new()),
         node("backend_name", None, vec![node("model_name_override", quota(), Vec::new())]),
         node("model_name_override", None, vec![node("backend_name", quota(), Vec::new())]),
+        node("backend_name=of", None, vec![node("zone", quota(), Vec::new())]),
     ]);
     let plan = plan(
         &policy,
@@ -138,11 +139,14 @@ fn quotas_of_one_model_stand_and_fall_together() {
             &[("backend_name", "x"), ("model_name_override", "n")],
             &[("tenant", "a")],
             &[("tenant", "b")],
+            &[("backend_name", "of"), ("zone", "1")],
+            &[("backend_name", "of"), ("zone", "2")],
         ],
     );
     let groups: Vec<_> = plan.descriptors.iter().map(|one| one.group).collect();
     let group = |index| Some(QuotaGroup(index));
-    assert_eq!(groups, [group(0), None, group(2), group(2), group(4), group(0), group(6)]);
+    let models = [group(0), None, group(2), group(2), group(4), group(0), group(6)];
+    assert_eq!(groups, [&models[..], &[group(7), group(7)]].concat());
 }
 
 #[test]
@@ -156,6 +160,7 @@ fn equal_descriptors_are_one_charge() {
         ..one(entries)
     };
     let rate = |requests| Some(Rate { requests, unit: TimeUnit::Second });
+    let other_unit = Some(Rate { requests: 7, unit: TimeUnit::Minute });
     let descriptors = [
         take(2, &[("a", "x")]),
         take(1, &[("b", "x")]),
@@ -164,11 +169,12 @@ fn equal_descriptors_are_one_charge() {
         take(1, &[("c", "x")]),
         Descriptor { rate: rate(9), ..one(&[("c", "x")]) },
         Descriptor { rate: rate(5), ..one(&[("c", "x")]) },
+        Descriptor { rate: other_unit, ..one(&[("c", "x")]) },
     ];
     let plan = policy.plan_descriptors("edge", &descriptors, &Unhashed);
     let charges = plan.charges(|one| one.mode == NodeMode::Enforce);
-    assert_eq!(charges.of, [Some(0), None, Some(0), None, None, Some(1), Some(1)]);
+    assert_eq!(charges.of, [Some(0), None, Some(0), None, None, Some(1), Some(1), Some(2)]);
     let costs: Vec<_> =
         charges.planned.iter().map(|one| (one.limit.capacity(), one.cost.get())).collect();
-    assert_eq!(costs, [(10, 5), (5, 2)]);
+    assert_eq!(costs, [(10, 5), (5, 2), (7, 1)]);
 }
