@@ -9,6 +9,7 @@ mod conformance;
 mod deadline;
 mod deny_cache;
 mod failover_replay;
+mod failover_replay_of_other_nodes;
 mod failover_replay_of_plans;
 mod failover_replay_partitions;
 mod fallback;
