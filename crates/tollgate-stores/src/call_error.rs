@@ -7,3 +7,9 @@ pub(super) const fn may_have_run(error: StoreError) -> bool {
     // After an error of another kind, which a later version can have, nothing is certain.
     !matches!(error, StoreError::Unavailable | StoreError::Full | StoreError::NotPermitted)
 }
+
+/// Returns the error of a call that was not sent, because a call that had to come first failed with
+/// `error`. The result never says that the store may have executed the call.
+pub(super) const fn unsent(error: StoreError) -> StoreError {
+    if may_have_run(error) { StoreError::Unavailable } else { error }
+}

@@ -25,6 +25,7 @@ mod looks;
 mod on_failure;
 mod promoted;
 mod quota_lease;
+mod quota_lease_errors;
 mod quota_lease_history;
 mod quota_lease_nodes;
 mod rebalance;
