@@ -20,6 +20,7 @@ mod heartbeat;
 mod history;
 mod leased_limits;
 mod local_charges;
+mod local_charges_after_errors;
 mod local_charges_of_plans;
 mod looks;
 mod on_failure;
