@@ -32,6 +32,7 @@
 
 pub mod atomic;
 mod bounded_cache;
+mod call_error;
 mod call_timer;
 mod cells;
 pub mod deadline;

@@ -57,7 +57,9 @@ use table::Table;
 ///   bound. These units are refunded within two [sweeps](SWEEP_PERIOD).
 /// - **Reported numbers.** The status of a locally decided charge includes the other nodes' usage
 ///   as of the store's last answer, and counts the unused units of their leases as used. Remaining
-///   may grow when other nodes refund units.
+///   may grow when other nodes refund units. If the store decides a call with a peek, and then does
+///   not answer the call that corrects the peek's reading, this node's unused units count as used in
+///   that reading.
 /// - **Node failure.** The unused units of a node that dies stay used until their window ends. The
 ///   same applies to units if the store did not accept their refund, and to units of a lease if the
 ///   answer to the lease did not arrive. [`LeaseCounts::units_lost`] counts the units of these two

@@ -8,6 +8,7 @@ use tollgate_core::{
 };
 
 use super::Partitions;
+use crate::call_error::may_have_run;
 use crate::join::join_all;
 
 /// Charges every partition, and refunds all charges if a partition refuses or does not answer.
@@ -34,8 +35,8 @@ pub(super) async fn span<H: Partitions>(
                 }
                 joined.put(part, &readings);
             }
-            Ok(_) => error = error.or(Some(StoreError::Corrupt)),
-            Err(reason) => error = error.or(Some(reason)),
+            Ok(_) => error = Some(error_of_both(error, StoreError::Corrupt)),
+            Err(reason) => error = Some(error_of_both(error, reason)),
         }
     }
     if reserved.len() < parts.len() {
@@ -43,6 +44,16 @@ pub(super) async fn span<H: Partitions>(
         refund_admitted(partitions, now, &reserved, counted, &mut joined, unrefunded).await;
     }
     error.map_or_else(|| Ok(joined.into_readings()), Err)
+}
+
+/// Returns the error of a call of which several parts failed: the first error after which a
+/// partition may have executed its part, or else the first error. After any other error, the caller
+/// would charge that part again later.
+fn error_of_both(first: Option<StoreError>, second: StoreError) -> StoreError {
+    match first {
+        Some(first) if may_have_run(first) || !may_have_run(second) => first,
+        _ => second,
+    }
 }
 
 /// The charges of a call that belong to one partition.

@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tollgate_core::decide::{join, refundable_until};
 use tollgate_core::{
-    Admission, Algorithm, Cell, Charge, ChargeId, ChargePosition, Limit, Millis, Operation,
-    Reading, Readings, Refusals, Subject, Timestamp,
+    Admission, Algorithm, Cell, Charge, ChargePosition, Limit, Millis, Operation, Reading,
+    Readings, Refusals, Subject, Timestamp,
 };
 
 use super::definitions::{Definitions, definition};
-use super::recorded_state::{Name, RecordedState};
+use super::recorded_state::{Detail, Name, RecentReadings, RecordedState};
 use crate::bounded_cache::{BoundedCache, Key};
 
 /// The newest recorded state. Depending on the algorithm of the limit, there is one entry for each
@@ -20,15 +20,14 @@ use crate::bounded_cache::{BoundedCache, Key};
 pub(super) struct ChargeLog {
     states: BoundedCache<RecordedState>,
     definitions: Definitions,
-    /// The number of reductions so far. A reduction is a refund or reset that lowers a recorded
-    /// value.
+    /// The number of recorded readings and of resets so far.
     turn: AtomicU64,
     /// The value of `turn` at the last reset. Calls that started before the reset may report state
     /// that was reset since, so their readings are not recorded.
     forgotten: AtomicU64,
 }
 
-/// The start of a call, as the number of refunds and resets before the call.
+/// The start of a call, as the value of the log's `turn` before the call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CallStart(u64);
 
@@ -55,8 +54,7 @@ impl ChargeLog {
         self.states.capacity()
     }
 
-    /// Returns the start of a call that is sent now, which is the number of refunds and resets so
-    /// far.
+    /// Returns the start of a call that is sent now.
     pub(super) fn begin(&self) -> CallStart {
         CallStart(self.turn.load(Ordering::Acquire))
     }
@@ -174,9 +172,8 @@ impl ChargeLog {
     }
 
     /// Records a reading that contains the whole usage of a limit and subject. Answers may arrive
-    /// in any order. Without a refund, usage only grows, so the reading with more usage is the
-    /// later one and is kept. The usage of a token bucket under two quotas cannot be compared, so
-    /// each quota has its own record.
+    /// in any order: see [`RecentReadings`]. The usage of a token bucket under two quotas cannot be
+    /// compared, so each quota has its own record.
     fn read(
         &self,
         started: CallStart,
@@ -195,18 +192,21 @@ impl ChargeLog {
             Algorithm::TokenBucket(_) => self.states.quota_key(charge),
             _ => self.states.key(charge),
         };
-        self.update(started, now, key, charge.limit, |known| match known {
-            _ if gave_back => {
-                Some(RecordedState { lowered: self.turn.fetch_add(1, Ordering::AcqRel) + 1, ..new })
+        // A replica that lags may answer a read-only operation.
+        let is_ordered = !charge.operation.is_read_only();
+        self.update(started, now, key, charge.limit, |known| {
+            let turn = self.next_turn();
+            let detail = Detail::Readings(RecentReadings { since: turn, later: (0, 0) });
+            let new = RecordedState { detail, ..new };
+            match known {
+                _ if gave_back => Some(RecordedState { lowered: turn, ..new }),
+                Some(known) if started.0 < known.lowered => Some(known),
+                Some(known) => {
+                    Some(known.after_reading(new, turn, |since| is_ordered && since <= started.0))
+                }
+                None if reading.used > 0 => Some(new),
+                None => None,
             }
-            Some(known) if started.0 < known.lowered => Some(known),
-            Some(known) if (known.position, known.used) > (position, reading.used) => {
-                // The recorded value is still valid, and is confirmed for a later time.
-                Some(RecordedState { recorded_at: known.recorded_at.max(now), ..known })
-            }
-            Some(known) => Some(RecordedState { lowered: known.lowered, ..new }),
-            None if reading.used > 0 => Some(new),
-            None => None,
         });
     }
 
@@ -250,16 +250,17 @@ impl ChargeLog {
             Operation::Peek { .. } | Operation::Reset => return,
         };
         let key = self.states.part(self.states.key(charge), id.0);
+        let detail = Detail::Permit(id);
         let ends_at = reading.full_reset_at;
         let new = self.recorded_state(now, charge, counted, ends_at.as_millis(), ends_at);
         self.update(started, now, key, charge.limit, |known| match operation {
             Operation::Charge { .. } | Operation::Reserve { .. } if counted > 0 => {
-                new.map(|new| RecordedState { id, ..new })
+                new.map(|new| RecordedState { detail, ..new })
             }
             Operation::Refund { .. } | Operation::Settle { .. } => None,
             _ => known.map(|known| match new {
                 Some(new) if reading.used > 0 && known.position < new.position => {
-                    RecordedState { used: known.used, id, ..new }
+                    RecordedState { used: known.used, detail, ..new }
                 }
                 _ => known,
             }),
@@ -304,7 +305,6 @@ impl ChargeLog {
     ) -> Option<RecordedState> {
         let subject = Name::of(charge.subject)?;
         let (limit, numbers) = definition(charge.limit);
-        let id = ChargeId::default();
         Some(RecordedState {
             limit,
             numbers,
@@ -314,126 +314,21 @@ impl ChargeLog {
             lowered: 0,
             used,
             position,
-            id,
+            detail: Detail::Own,
         })
+    }
+
+    fn next_turn(&self) -> u64 {
+        self.turn.fetch_add(1, Ordering::AcqRel) + 1
     }
 
     /// Records a reset. Nothing is used after the reset, whatever calls in flight return.
     fn forget(&self, charge: &Charge<'_>) {
         let (limit, subject) = (charge.limit.state_digest(), Name::of(charge.subject));
-        let turn = self.turn.fetch_add(1, Ordering::AcqRel) + 1;
-        self.forgotten.fetch_max(turn, Ordering::AcqRel);
+        self.forgotten.fetch_max(self.next_turn(), Ordering::AcqRel);
         self.states.forget_all(|state| state.limit == limit && Some(state.subject) == subject);
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::Barrier;
-    use std::thread;
-
-    use tollgate_core::Cost;
-    use tollgate_core::algo::{Anchor, Concurrency, FixedWindow, SlidingLog, TokenBucket};
-
-    use super::super::definitions::MAX_NEW_LIMITS;
-    use super::*;
-
-    /// Returns a token bucket with this quota. Each quota has a definition of its own.
-    fn bucket(quota: u64) -> Limit {
-        let bucket = TokenBucket::new(quota, Millis::from_secs(60), quota).unwrap();
-        Limit::new("limit", Algorithm::TokenBucket(bucket)).unwrap()
-    }
-
-    fn record(log: &ChargeLog, now: Timestamp, limit: &Limit) {
-        let operation = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
-        let charges = [Charge { limit, subject: &Subject::default(), operation }];
-        let reading = Reading {
-            admission: Admission::Now,
-            used: 1,
-            full_reset_at: now.after(Millis::from_secs(60)),
-            ..Reading::default()
-        };
-        log.remember(log.begin(), now, &charges, &[reading].into_iter().collect());
-    }
-
-    /// Without the removal of definitions that no entry uses, a caller that sends ever new quotas
-    /// would fill the memory.
-    #[test]
-    fn definitions_without_an_entry_are_removed() {
-        let (log, now) = (ChargeLog::new(64), Timestamp::from_millis(1_700_000_000_000));
-        for quota in 1..=5_000 {
-            record(&log, now, &bucket(quota));
-            let kept = log.definitions.read().len();
-            assert!(kept <= log.capacity() + MAX_NEW_LIMITS, "{kept} after {quota}");
-        }
-    }
-
-    /// The bug: a definition was kept before its entry existed, so a scan at that moment removed
-    /// it, and the replay skipped the entry.
-    #[test]
-    fn a_scan_removed_the_definition_of_an_entry_that_was_being_recorded() {
-        let (log, now) = (ChargeLog::new(64), Timestamp::from_millis(1_700_000_000_000));
-        let (limit, operation) = (bucket(5), Operation::Reset);
-        let charge = Charge { limit: &limit, subject: &Subject::default(), operation };
-        let entry = log.recorded_state(now, &charge, 1, 0, now.after(Millis::from_secs(60)));
-        let key = log.states.quota_key(&charge);
-        log.update(log.begin(), now, key, &limit, |_| {
-            // A scan by another thread, which does not find the entry yet.
-            log.definitions.clear();
-            entry
-        });
-        assert!(log.states.get(key).is_some());
-        assert!(log.definitions.read().contains_key(&definition(&limit)));
-    }
-
-    /// The bug: a charge that was recorded while its subject was reset stayed recorded. The next
-    /// failover restored its units.
-    #[test]
-    fn a_charge_was_recorded_after_the_reset_of_its_subject() {
-        const ROUNDS: u64 = 5_000;
-        let (window, now) = (Millis::from_secs(60), Timestamp::from_millis(1_700_000_000_000));
-        let limits = [
-            Algorithm::FixedWindow(FixedWindow::new(5, window, Anchor::Calendar).unwrap()),
-            Algorithm::SlidingLog(SlidingLog::new(5, window).unwrap()),
-            Algorithm::Concurrency(Concurrency::new(5, window).unwrap()),
-        ];
-        let limits = limits.map(|algorithm| Limit::new("limit", algorithm).unwrap());
-        let subject = Subject::default();
-        let of = |operation| {
-            limits.each_ref().map(|limit| Charge { limit, subject: &subject, operation })
-        };
-        let charges = of(Operation::Charge { cost: Cost::ONE, id: ChargeId(1) });
-        let full_reset_at = now.after(window);
-        let position = ChargePosition(now.as_millis());
-        let reading = Reading {
-            admission: Admission::Now,
-            used: 1,
-            full_reset_at,
-            position,
-            ..Reading::default()
-        };
-        let readings: Readings = charges.iter().map(|_| reading).collect();
-        let (log, start) = (ChargeLog::new(64), Barrier::new(2));
-        let count = || log.states.values().len();
-        log.remember(log.begin(), now, &charges, &readings);
-        assert_eq!(count(), charges.len());
-        let mut recorded = 0;
-        thread::scope(|scope| {
-            scope.spawn(|| {
-                for _ in 0..ROUNDS {
-                    start.wait();
-                    log.remember(log.begin(), now, &of(Operation::Reset), &readings);
-                    start.wait();
-                }
-            });
-            for _ in 0..ROUNDS {
-                let started = log.begin();
-                start.wait();
-                log.remember(started, now, &charges, &readings);
-                start.wait();
-                recorded += count();
-            }
-        });
-        assert_eq!(recorded, 0);
-    }
-}
+mod tests;

@@ -30,8 +30,34 @@ pub(super) struct RecordedState {
     /// full. For any other algorithm, the [`ChargePosition`](tollgate_core::ChargePosition) of the
     /// units.
     pub(super) position: u64,
-    /// The id of the charge that holds a permit.
-    pub(super) id: ChargeId,
+    pub(super) detail: Detail,
+}
+
+/// The part of a recorded state that depends on the algorithm of the limit.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Detail {
+    /// The units are this node's own charges at one position.
+    Own,
+    /// The units are a permit of this charge.
+    Permit(ChargeId),
+    /// The units come from readings, each of which contains the whole usage.
+    Readings(RecentReadings),
+}
+
+/// The readings from which an entry has its usage.
+///
+/// The usage of a reading can be lower than that of an earlier one, because another node refunded
+/// units or reset the subject. The order in which the store executed two calls is known only if one
+/// of them began after the answer to the other was recorded. The entry therefore has the largest of
+/// the readings that can be the latest one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecentReadings {
+    /// The value of the log's `turn` at the record of a reading. A call that starts later is later
+    /// than all readings that were recorded until then, and its reading replaces them.
+    pub(super) since: u64,
+    /// The largest position and usage of the readings that were recorded after `since`. Zero if
+    /// there is none.
+    pub(super) later: (u64, u64),
 }
 
 /// The encoding of a subject, stored inline.
@@ -44,7 +70,7 @@ pub(super) struct Name {
 impl RecordedState {
     /// Returns the cell that contains only this state.
     pub(super) fn cell(&self, limit: &Limit) -> Cell {
-        let Self { used, position, id, recorded_at, .. } = *self;
+        let Self { used, position, recorded_at, .. } = *self;
         match limit.algorithm() {
             Algorithm::FixedWindow(_) => {
                 let resets_at = Timestamp::from_millis(position);
@@ -67,10 +93,46 @@ impl RecordedState {
             }
             Algorithm::Concurrency(_) => {
                 let expires_at = Timestamp::from_millis(position);
+                let id = match self.detail {
+                    Detail::Permit(id) => id,
+                    Detail::Own | Detail::Readings(_) => ChargeId::default(),
+                };
                 let leases = vec![concurrency::Permit { id, used, expires_at }];
                 Cell::Concurrency(concurrency::State { permits: leases })
             }
         }
+    }
+
+    /// Returns this state after the reading `new`. `turn` is the value of the log's `turn` at the
+    /// record of the reading. `follows` returns whether the store executed the call of the reading
+    /// after it executed all calls whose answers were recorded until the given turn.
+    pub(super) fn after_reading(
+        self,
+        new: Self,
+        turn: u64,
+        follows: impl FnOnce(u64) -> bool,
+    ) -> Self {
+        let Detail::Readings(RecentReadings { since, later }) = self.detail else { return new };
+        let reading = (new.position, new.used);
+        let (largest, readings) = if follows(since) {
+            (later, RecentReadings { since: turn, later: (0, 0) })
+        } else {
+            let later = later.max(reading);
+            ((self.position, self.used), RecentReadings { since, later })
+        };
+        let detail = Detail::Readings(readings);
+        if largest <= reading {
+            return Self { lowered: self.lowered, detail, ..new };
+        }
+        let (position, used) = largest;
+        let recorded_at = self.recorded_at.max(new.recorded_at);
+        let expires_at = if largest == (self.position, self.used) {
+            self.expires_at
+        } else {
+            // The position of a window or a bucket is the time at which its units are free again.
+            Timestamp::from_millis(position)
+        };
+        Self { position, used, recorded_at, expires_at, detail, ..self }
     }
 }
 

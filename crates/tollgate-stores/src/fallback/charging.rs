@@ -6,8 +6,9 @@ use tollgate_core::{
     Refusals, Store, StoreError, Timestamp,
 };
 
-use super::local_charges::{CHARGED_BY_ONE_CALL, LocalCharge, LocalCharges, MAX_LOCAL_CHARGES};
+use super::local_charges::{CHARGED_BY_ONE_CALL, LocalCharge, LocalCharges};
 use super::{Fallback, FallbackStore};
+use crate::call_error::{may_have_run, unsent};
 use crate::join::{join_all, join_pair};
 use tollgate::receipt::new_charge_id;
 
@@ -53,7 +54,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
     ) -> Result<Readings, StoreError> {
         let mut is_charged = false;
         let call = async {
-            self.charge_all(now, own, ATTEMPTS).await?;
+            // If this charge fails, the call is not sent, whatever the error is.
+            self.charge_all(now, own, ATTEMPTS).await.map_err(unsent)?;
             is_charged = true;
             self.store.apply(now, charges).await
         };
@@ -66,17 +68,27 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         self.answer(now, charges, result.unwrap_or(Err(late))).await
     }
 
-    /// Charges the store for all units that the fallback admitted. Stops when the store does not
-    /// answer.
+    /// Charges the store for all units that the fallback admitted. Stops if the store executes no
+    /// charge of a batch, or if the outcome of a charge is unknown.
+    ///
+    /// If one of several shards is down, its charges fail, and the charges of the other shards go
+    /// on.
     ///
     /// Call this function periodically. Without these calls, a node without traffic would never
     /// charge the admitted units, and the other nodes would not count these units.
     pub async fn charge_local(&self, now: Timestamp) {
         let Some(_pass) = self.local_charges.pass(now) else { return };
-        // Entries that the store refuses are put back. They wait for the next call.
-        for _ in 0..MAX_LOCAL_CHARGES.div_ceil(CHARGED_BY_ONE_CALL) {
+        // Entries that the store did not charge are put back and taken last, so these batches take
+        // each entry about once. Entries that were put back wait for the next call.
+        for _ in 0..self.local_charges.len().div_ceil(CHARGED_BY_ONE_CALL) {
             let some = self.local_charges.take_some(now);
-            if some.is_empty() || self.charge_all(now, some, ATTEMPTS).await.is_err() {
+            let results = self.charge_each(now, some, ATTEMPTS).await;
+            let is_failed = !results.is_empty() && results.iter().all(Result::is_err);
+            // An unknown outcome took the whole deadline, and its units are not charged again. A
+            // pass that went on would be slow, and lose the units of all entries of such a shard.
+            let is_unknown =
+                results.iter().any(|result| matches!(result, Err(error) if may_have_run(*error)));
+            if is_failed || is_unknown {
                 return;
             }
         }
@@ -93,9 +105,20 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
         local: Vec<LocalCharge>,
         attempts: usize,
     ) -> Result<(), StoreError> {
+        self.charge_each(now, local, attempts).await.into_iter().collect()
+    }
+
+    /// Sends the charges `local` to the store as [`charge_all`](Self::charge_all) does, and returns
+    /// the result of each charge.
+    async fn charge_each(
+        &self,
+        now: Timestamp,
+        local: Vec<LocalCharge>,
+        attempts: usize,
+    ) -> Vec<Result<(), StoreError>> {
         let begin = |local| Charging::new(&self.local_charges, now, local);
         let charged = local.into_iter().map(|local| self.charge_later(begin(local), attempts));
-        join_all(charged.collect()).await.into_iter().collect()
+        join_all(charged.collect()).await
     }
 
     /// Charges the store for the units of one entry. If the limit does not have that many units
@@ -129,10 +152,8 @@ impl<A: Store, B: FallbackStore> Fallback<A, B> {
                     _ => readings,
                 },
                 Err(error) => {
-                    // After any other error the store may have charged the entry, so the entry is
-                    // not charged again.
-                    let is_kept = matches!(error, StoreError::Unavailable | StoreError::Full);
-                    charging.is_sent = !is_kept;
+                    // If the store may have charged the entry, the entry is not charged again.
+                    charging.is_sent = may_have_run(error);
                     return Err(error);
                 }
             };

@@ -147,7 +147,11 @@ impl Drop for Pass<'_> {
 
 impl LocalCharges {
     pub(super) fn is_empty(&self) -> bool {
-        self.entries.load(Ordering::Relaxed) == 0
+        self.len() == 0
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.load(Ordering::Relaxed)
     }
 
     pub(super) fn counts(&self) -> LocalChargeCounts {
@@ -241,7 +245,7 @@ impl LocalCharges {
 
     /// Removes expired entries, at most once in [`SWEEP_PERIOD`].
     fn sweep(&self, now: Timestamp, limits: &mut Limits) {
-        if now.as_millis() < limits.next_sweep {
+        if is_ahead(now, limits.next_sweep, SWEEP_PERIOD) {
             return;
         }
         limits.next_sweep = now.as_millis().saturating_add(SWEEP_PERIOD);
@@ -311,7 +315,8 @@ impl LocalCharges {
     /// Returns the right to charge the entries of other subjects. Returns `None` if another call
     /// has this right, or if an attempt failed less than `RETRY_AFTER` ago.
     pub(super) fn pass(&self, now: Timestamp) -> Option<Pass<'_>> {
-        if self.is_empty() || now.as_millis() < self.next_pass.load(Ordering::Relaxed) {
+        let next_pass = self.next_pass.load(Ordering::Relaxed);
+        if self.is_empty() || is_ahead(now, next_pass, RETRY_AFTER) {
             return None;
         }
         (!self.is_passing.swap(true, Ordering::Acquire)).then(|| Pass(&self.is_passing))
@@ -347,6 +352,12 @@ impl LocalCharge {
     }
 }
 
+/// Returns whether the time `next`, at most `period` after the time at which it was set, is still
+/// to come. If it is further ahead, the clock was set back since, and the wait ends.
+fn is_ahead(now: Timestamp, next: u64, period: u64) -> bool {
+    (1..=period).contains(&next.saturating_sub(now.as_millis()))
+}
+
 /// The identity of a limit's counters, and the name of the limit's schedule. The schedule is part
 /// of the identity because the windows of a limit can depend on the subject, and the later charge
 /// opens the window of its own subject.
@@ -379,6 +390,8 @@ const fn is_window(limit: &Limit) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use tollgate_conformance::schedule::{EARLIER_UNEVEN_SECONDS, UNEVEN_SECONDS};
     use tollgate_core::algo::{FixedWindow, Schedule};
     use tollgate_core::key::Value;
@@ -392,6 +405,29 @@ mod tests {
         fn hash(&self, _: &[u8]) -> [u8; 16] {
             [0; 16]
         }
+    }
+
+    /// The bug: a full table was searched once in a second of the decision time. If the clock was
+    /// set back by some seconds, expired entries filled the table for these seconds.
+    #[test]
+    fn a_clock_that_was_set_back_delayed_the_search_for_expired_entries() {
+        let limit = FixedWindow::new(3, Millis::from_secs(60), Anchor::Calendar).unwrap();
+        let limit = Limit::new("limit", Algorithm::FixedWindow(limit)).unwrap();
+        let charges = LocalCharges::default();
+        let add = |now, numbers: Range<usize>| {
+            let now = Timestamp::from_millis(now);
+            let units = Units { next: 1, excess: 0, expires_at: now.after(Millis::new(1)) };
+            for number in numbers {
+                let value = Value::Clear(&number.to_be_bytes());
+                charges.add(now, &limit, &Subject::new([("user", value)], &Zero), units);
+            }
+        };
+        add(20_000, 0..MAX_LOCAL_CHARGES);
+        add(20_001, 0..1);
+        // The clock is set back.
+        add(10_000, 1..MAX_LOCAL_CHARGES);
+        add(10_001, MAX_LOCAL_CHARGES..2 * MAX_LOCAL_CHARGES - 1);
+        assert_eq!(charges.counts().dropped, 0);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use super::Shared;
 use super::counts::add;
 use super::entry::{LeaseOutcome, LeaseReceiver, LeaseSubject, ReplyCount};
 use super::table::{LeaseRefund, LeaseStep, Table};
+use crate::call_error::{may_have_run, unsent};
 use tollgate::receipt::new_charge_id;
 
 /// The number of attempts to take leases for a call. After these attempts, the call is sent to the
@@ -129,7 +130,7 @@ impl<S: Store + 'static> Shared<S> {
             .filter(|charge| !matches!(charge.operation, Operation::Peek { .. } | Operation::Reset))
             .flat_map(|charge| self.table.all_unused(now, charge))
             .collect();
-        self.refund(now, &unused).await?;
+        self.refund(now, &unused).await.map_err(unsent)?;
         self.forget(sent);
         let before: Vec<_> = sent.iter().map(|charge| self.table.replies(charge)).collect();
         let mut readings = self.store.apply(now, sent).await?;
@@ -138,7 +139,7 @@ impl<S: Store + 'static> Shared<S> {
         if readings.source() == DecisionSource::Store {
             self.learn(now, sent, &before, &readings);
         }
-        self.correct(now, sent, &before, &mut readings).await?;
+        self.correct(now, sent, &before, &mut readings).await;
         Ok(readings)
     }
 
@@ -172,13 +173,18 @@ impl<S: Store + 'static> Shared<S> {
     /// charge, the number of store answers that the lease table had received about its limit and
     /// subject when the call was sent. If another answer arrived since, the unused units at the time
     /// of the peek are not known: they are refunded, and the peek is repeated.
+    ///
+    /// If the store does not answer one of these two calls, the reading stays as it is. The store
+    /// has already decided the call and executed its charges, so the call must not fail. Units that
+    /// the store did not accept back count until their window ends, as the reading says. Otherwise
+    /// the peek may not fit although it would after the refund.
     async fn correct(
         &self,
         now: Timestamp,
         sent: &[Charge<'_>],
         before: &[Option<ReplyCount>],
         readings: &mut Readings,
-    ) -> Result<(), StoreError> {
+    ) {
         for ((charge, reading), before) in sent.iter().zip(readings.iter_mut()).zip(before) {
             if !matches!(charge.operation, Operation::Peek { .. }) {
                 continue;
@@ -191,11 +197,13 @@ impl<S: Store + 'static> Shared<S> {
             if unused.is_empty() {
                 continue;
             }
-            self.refund(now, &unused).await?;
-            let again = self.store.apply(now, &[*charge]).await?;
-            *reading = again.first().copied().ok_or(StoreError::Corrupt)?;
+            if self.refund(now, &unused).await.is_ok()
+                && let Ok(again) = self.store.apply(now, &[*charge]).await
+                && let Some(again) = again.first()
+            {
+                *reading = *again;
+            }
         }
-        Ok(())
     }
 
     /// Refunds units, with at most [`MAX_REFUND_BATCH`] refunds in one store call.
@@ -314,11 +322,6 @@ async fn lease_outcome(mut receiver: LeaseReceiver) -> LeaseOutcome {
         // The task ended with the runtime and took no lease, so each caller sends its own charge.
         Err(_) => LeaseOutcome::Refused,
     }
-}
-
-/// Returns whether the store may have executed a call that failed with `error`.
-const fn may_have_run(error: StoreError) -> bool {
-    !matches!(error, StoreError::Unavailable | StoreError::Full)
 }
 
 const fn units_of(operation: Operation) -> u64 {

@@ -185,6 +185,22 @@ fn refunds_and_renewals_stand_each_for_itself() {
     assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::TimedOut);
 }
 
+/// The bug: the first error was returned. After `Unavailable`, the caller charges the call again
+/// later, although the other shard may have executed its part.
+#[test]
+fn an_unknown_outcome_at_one_shard_was_reported_as_no_charge() {
+    let failed = [Trouble::Lost(StoreError::Unavailable), Trouble::Unheard(StoreError::TimedOut)];
+    for order in [[0, 1], [1, 0]] {
+        let (store, users) = two_faulty();
+        let (limit, subjects) = (fixed("core", 5), users.map(user));
+        let charges = order.map(|shard| charge(&limit, &subjects[shard], take(1, 1)));
+        for (shard, trouble) in store.partitions().shards().iter().zip(failed.clone()) {
+            shard.store.next([trouble]);
+        }
+        assert_eq!(at_once(store.apply(NOW, &charges)).unwrap_err(), StoreError::TimedOut);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn parallel_callers_never_pass_a_limit_and_leave_nothing_held() {
     let store = Arc::new(over([(); 4].map(|()| Memory::default())));

@@ -112,7 +112,9 @@ fn a_refusal_is_the_store_s_and_comes_at_the_last_unit() {
 }
 
 /// Returns a wrapper, its store, and a limit for which the node has a lease with unused units.
-fn with_lease(quota: u64) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, ChargePosition) {
+pub(crate) fn with_lease(
+    quota: u64,
+) -> (QuotaLease<Arc<Faulty>>, Arc<Faulty>, Limit, ChargePosition) {
     let store = Arc::new(Faulty::new());
     let leased_store = QuotaLease::new(Arc::clone(&store), EAGER);
     let limit = leased(&fixed("core", quota));
