@@ -289,6 +289,12 @@ impl<C: Codec> Batcher<C> {
         self.link.epochs().outage(Instant::now())
     }
 
+    /// Takes over the start of the outage of `before`, the batcher that sent jobs to the same data
+    /// until now.
+    pub(crate) fn take_over(&self, before: &Self) {
+        self.link.epochs().take_over(before.link.epochs(), Instant::now());
+    }
+
     /// Permits charges in the replication epoch with the number `history`, after missing charges
     /// were replayed.
     pub(crate) fn release(&self, history: u64) {

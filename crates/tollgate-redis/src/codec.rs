@@ -29,6 +29,9 @@ pub(crate) trait Codec: Send + Sync + 'static {
     /// Returns one answer for each of `jobs`, in their order.
     fn decode(&self, jobs: &[Self::Job], reply: Value) -> Vec<Result<Self::Answer, StepError>>;
 
+    /// Returns whether `answers`, the answers to `jobs`, prove that the server executed a write.
+    fn wrote(&self, jobs: &[Self::Job], answers: &[Result<Self::Answer, StepError>]) -> bool;
+
     /// Returns the time that the shard's clock showed when the server replied. The reply contains
     /// this time only if the command had a deadline.
     fn clock(&self, reply: &Value) -> Option<Timestamp>;

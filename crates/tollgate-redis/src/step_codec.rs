@@ -128,6 +128,11 @@ impl Codec for StepCodec {
         }
     }
 
+    fn wrote(&self, jobs: &[Job], answers: &[Result<Answer, StepError>]) -> bool {
+        let has_written = |answer: &Result<_, _>| answer.as_ref().is_ok_and(Answer::has_written);
+        jobs.iter().zip(answers).any(|(job, answer)| !job.is_read_only() && has_written(answer))
+    }
+
     fn clock(&self, reply: &Value) -> Option<Timestamp> {
         match reply {
             Value::BulkString(bytes) => reply::clock(bytes),
@@ -241,7 +246,14 @@ impl AtomicRuntimeInfo {
 
 #[cfg(test)]
 mod tests {
+    use tollgate_conformance::PlainHash;
+    use tollgate_core::algo::SlidingLog;
+    use tollgate_core::{
+        Admission, Algorithm, Charge, ChargeId, Cost, Limit, Millis, Operation, Reading, Subject,
+    };
+
     use super::*;
+    use crate::key::Keys;
 
     /// The defect: after the error, a server that received few commands received no new keys for
     /// minutes, although its memory was free again.
@@ -261,5 +273,28 @@ mod tests {
         codec.deny_keys();
         let denied = (0..=TIGHT_COMMANDS).filter(|_| codec.room() == KeyCreation::Denied).count();
         assert_eq!(denied, TIGHT_COMMANDS as usize);
+    }
+
+    /// A script that refuses a charge succeeds in a primary that rejects writes.
+    #[test]
+    fn only_an_admitted_charge_proves_a_write() {
+        let codec = StepCodec::new(RuntimeChoice::Best, ClientRole::ReadWrite);
+        let (now, window) = (Timestamp::from_millis(20_000), Millis::from_secs(60));
+        let log = SlidingLog::new(5, window).unwrap();
+        let limit = Limit::new("limit", Algorithm::SlidingLog(log)).unwrap();
+        let job = |operation| {
+            let charges = [Charge { limit: &limit, subject: &Subject::default(), operation }];
+            Job::new(&Keys::new(PlainHash), now, &charges)
+        };
+        let charge = job(Operation::Charge { cost: Cost::ONE, id: ChargeId(1) });
+        let peek = job(Operation::Peek { cost: Cost::ONE });
+        let wrote = |job: &Job, admission| {
+            let readings = [Reading { admission, ..Reading::default() }].into_iter().collect();
+            codec.wrote(std::slice::from_ref(job), &[Ok(Answer::Readings(readings))])
+        };
+        assert!(wrote(&charge, Admission::Now));
+        assert!(!wrote(&charge, Admission::Never));
+        assert!(!wrote(&peek, Admission::Now));
+        assert!(!codec.wrote(&[charge], &[Err(StepError::Late)]));
     }
 }

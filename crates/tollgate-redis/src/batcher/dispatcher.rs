@@ -1,5 +1,8 @@
 //! The dispatcher, which sends a batcher's calls to the server and reacts to the replies.
 
+#[cfg(test)]
+mod tests;
+
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -120,11 +123,24 @@ impl<C: Codec> Dispatcher<C> {
         let mut claimed = connection.claim(self.pacing.overdue_after());
         match self.call(&mut phases, &mut claimed, &call, last).await {
             Outcome::Replies(replies) => {
+                let epochs = self.link.epochs();
+                let is_down = replies.iter().any(|it| it.as_ref().is_err_and(is_cluster_down));
+                // Without a refusal, the answers are not examined.
+                let (is_examined, mut has_written) = (is_down || epochs.is_refusing(), false);
                 for (part, reply) in parts.into_iter().zip(replies) {
                     again.append(match reply {
-                        Ok(reply) => self.answer(part, reply),
+                        Ok(reply) => {
+                            let answers = self.codec.decode(part.jobs(), reply);
+                            has_written |= is_examined && self.codec.wrote(part.jobs(), &answers);
+                            self.answer(part, answers)
+                        }
                         Err(error) => self.fail(&connection, &claimed, part, &error, last).await,
                     });
+                }
+                if has_written {
+                    epochs.accept(claimed.since(), Instant::now());
+                } else if is_down {
+                    epochs.refuse(Instant::now());
                 }
             }
             Outcome::Failed(error) => {
@@ -232,7 +248,6 @@ impl<C: Codec> Dispatcher<C> {
             && let Some(reply) = replies.iter().find_map(|reply| reply.as_ref().ok())
         {
             self.link.circuit().answered();
-            self.link.epochs().accept();
             self.pacing.observe(sent.elapsed());
             if let Some(time) = self.codec.clock(reply) {
                 self.link.clock().observe(Reading::of_millis(sent, Instant::now(), time));
@@ -241,15 +256,14 @@ impl<C: Codec> Dispatcher<C> {
         outcome
     }
 
-    /// Delivers the answers in `reply` to the callers of `batch`. Returns the jobs that the server
+    /// Delivers `answers` to the callers of `batch`. Returns the jobs that the server
     /// refused as late although their callers still wait. The server refuses such a job if another
     /// job in the call had an earlier deadline, or if the shard's clock was set.
-    fn answer(&self, batch: Jobs<C>, reply: Value) -> Jobs<C> {
-        let answers = self.codec.decode(batch.jobs(), reply).into_iter();
+    fn answer(&self, batch: Jobs<C>, answers: Vec<Result<C::Answer, StepError>>) -> Jobs<C> {
         let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
         let late = BatcherError::Step(StepError::Late);
         let again = batch.complete_each(
-            answers.chain(missing).map(|answer| answer.map_err(BatcherError::Step)),
+            answers.into_iter().chain(missing).map(|answer| answer.map_err(BatcherError::Step)),
             |error| *error == late,
         );
         self.counters.late(again.len());
@@ -281,15 +295,14 @@ impl<C: Codec> Dispatcher<C> {
             // The server works but does not own the slot. The sender of the job follows the
             // redirect.
             self.link.circuit().answered();
-            if redirect == Redirect::Down {
-                self.link.epochs().refuse(Instant::now());
-            }
             batch.complete_all(&BatcherError::Redirected(redirect));
             return Jobs::<C>::new();
         }
         match classify(error) {
             ErrorClass::Unfit => {
-                self.link.epochs().refuse(Instant::now());
+                if !is_busy(error) {
+                    self.link.epochs().refuse(Instant::now());
+                }
                 self.leave(connection);
                 self.link.report(connection.generation, Fault::Unfit);
                 batch
@@ -350,6 +363,20 @@ fn classify(error: &RedisError) -> ErrorClass {
         ErrorKind::Server(_) | ErrorKind::Extension => ErrorClass::Refused,
         _ => ErrorClass::Ended,
     }
+}
+
+/// Returns whether a cluster node serves no slot. A node also reports that one slot has no owner,
+/// and serves the other slots then.
+fn is_cluster_down(error: &RedisError) -> bool {
+    let is_of_one_slot = |detail: &str| detail.starts_with("Hash slot not served");
+    error.kind() == ErrorKind::Server(ServerErrorKind::ClusterDown)
+        && !error.detail().is_some_and(is_of_one_slot)
+}
+
+/// Returns whether the server executes no command for a while. Another connection to such a server
+/// is established only after this while, so it shows that the server serves calls again.
+fn is_busy(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::BusyLoading) || error.code() == Some("BUSY")
 }
 
 /// Returns whether the server rejected the first write of a script. In that case, the script has

@@ -132,12 +132,17 @@ impl SharedMap {
         let map = SlotMap::new(layout, |wanted| {
             let serves = |group: &Group| group.serves(wanted, &layout.groups);
             let known = before.as_ref().and_then(|map| map.groups().iter().find(|it| serves(it)));
-            let known = known.cloned().or_else(|| self.importing_groups.admit(serves));
             if let Some(group) = known {
                 group.keeps(&wanted.slots);
-                return group;
+                return Arc::clone(group);
             }
-            Arc::new(self.open(wanted))
+            let admitted = self.importing_groups.admit(serves);
+            let group = admitted.unwrap_or_else(|| Arc::new(self.open(wanted)));
+            group.keeps(&wanted.slots);
+            // The slots may have been without a primary since before this group was opened.
+            let owners = before.iter().flat_map(|map| map.owners(&wanted.slots));
+            owners.for_each(|owner| group.take_over(owner));
+            group
         });
         self.importing_groups
             .clear(|group| group.nodes().iter().any(|node| map.group_of(node).is_some()));
@@ -223,5 +228,74 @@ impl Discovery {
         }
         (self.epoch, self.older) = (epoch, 0);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tollgate_core::Millis;
+
+    use super::*;
+    use crate::connection::Replication;
+    use crate::slot::SLOTS;
+
+    /// Returns the address of a node that does not exist.
+    fn node(port: u16) -> NodeAddress {
+        NodeAddress::new("127.0.0.1", port).unwrap()
+    }
+
+    /// Returns a layout with one group, which owns all slots.
+    fn layout(primary: u16, replica: u16) -> Layout {
+        let (primary, replicas) = (node(primary), vec![node(replica)]);
+        Layout { groups: vec![GroupLayout { primary, replicas, slots: vec![0..=SLOTS - 1] }] }
+    }
+
+    fn first_group(known: &SharedMap) -> Arc<Group> {
+        Arc::clone(&known.current().unwrap().groups()[0])
+    }
+
+    fn begin(group: &Group, history: &str, at: Instant) {
+        let replication = Replication::leading(history, 7, None);
+        group.primary().link().epochs().begin(Some(&replication), at);
+    }
+
+    /// Returns a map with the group of the nodes 1 and 2. The group lost its connection 10 s ago.
+    fn lost(now: Instant) -> SharedMap {
+        let known = SharedMap::new(ClusterSettings::new([]), RuntimeChoice::Best);
+        known.learn(&layout(1, 2));
+        let group = first_group(&known);
+        begin(&group, "x", now - Duration::from_secs(30));
+        group.primary().link().epochs().leave(now - Duration::from_secs(10));
+        known
+    }
+
+    /// The defect: a group was opened when a replica was added during the outage, and the outage was
+    /// forgotten.
+    #[tokio::test]
+    async fn an_outage_continues_in_the_group_that_takes_over_the_slots() {
+        let now = Instant::now();
+        let known = lost(now);
+        known.learn(&layout(1, 3));
+        let group = first_group(&known);
+        assert!(group.has(&node(3)) && !group.has(&node(2)));
+        begin(&group, "y", now);
+        let outage = group.primary().outage();
+        assert!((Millis::from_secs(10)..Millis::from_secs(60)).contains(&outage), "{outage:?}");
+    }
+
+    /// The same with a group that was opened for a redirect, before the layout was discovered.
+    #[tokio::test]
+    async fn an_outage_continues_in_the_group_of_a_node_that_a_redirect_named() {
+        let now = Instant::now();
+        let known = lost(now);
+        let group = known.importing_group(&node(3)).unwrap();
+        begin(&group, "y", now);
+        assert_eq!(group.primary().outage(), Millis::ZERO);
+        let (primary, replicas) = (node(3), Vec::new());
+        let slots = vec![0..=SLOTS - 1];
+        known.learn(&Layout { groups: vec![GroupLayout { primary, replicas, slots }] });
+        assert!(Arc::ptr_eq(&group, &first_group(&known)));
+        let outage = group.primary().outage();
+        assert!((Millis::from_secs(10)..Millis::from_secs(60)).contains(&outage), "{outage:?}");
     }
 }

@@ -73,6 +73,11 @@ impl Group {
         }
     }
 
+    /// Takes over the start of the outage of `before`, which owned slots of this group until now.
+    pub(super) fn take_over(&self, before: &Self) {
+        self.primary().take_over(before.primary());
+    }
+
     /// Returns whether `node` is in the group.
     pub(super) fn has(&self, node: &NodeAddress) -> bool {
         self.nodes.contains(node)

@@ -59,6 +59,10 @@ impl Codec for NodeCodec {
         self.step.decode(jobs, reply)
     }
 
+    fn wrote(&self, jobs: &[Job], answers: &[Result<Answer, StepError>]) -> bool {
+        self.step.wrote(jobs, answers)
+    }
+
     fn clock(&self, reply: &Value) -> Option<Timestamp> {
         self.step.clock(reply)
     }

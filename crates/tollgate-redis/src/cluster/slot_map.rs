@@ -1,5 +1,7 @@
 //! The known owner of each slot.
 
+use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 
@@ -35,6 +37,13 @@ impl SlotMap {
     /// Returns the group that owns `slot`, or `None` if no group owns the slot.
     pub(super) fn owner(&self, slot: Slot) -> Option<&Arc<Group>> {
         self.groups.get(usize::from(self.owners[slot.index()].load(Ordering::Relaxed)))
+    }
+
+    /// Returns the groups that own any of `slots`.
+    pub(super) fn owners(&self, slots: &[RangeInclusive<u16>]) -> impl Iterator<Item = &Group> {
+        let owner = |slot: u16| self.owners[usize::from(slot)].load(Ordering::Relaxed);
+        let indexes: BTreeSet<_> = slots.iter().cloned().flatten().map(owner).collect();
+        indexes.into_iter().filter_map(|index| self.groups.get(usize::from(index)).map(Arc::as_ref))
     }
 
     /// Records that the group that contains `node` owns `slot` now, and returns this group. Returns

@@ -25,7 +25,7 @@ pub(crate) struct EpochTracker {
     number: AtomicU64,
     released: AtomicU64,
     is_held: AtomicBool,
-    /// Whether the server refused the last call.
+    /// Whether the server refused a call and has executed no write since.
     is_refusing: AtomicBool,
 }
 
@@ -42,6 +42,8 @@ struct Last {
     left: Option<Instant>,
     /// The time since which the connected server serves calls, or `None` if no server does.
     serving: Option<Instant>,
+    /// The time of the last refusal.
+    refused: Option<Instant>,
     /// The start of the outage before the current epoch, or `None` if there was no outage.
     outage: Option<Instant>,
 }
@@ -49,16 +51,20 @@ struct Last {
 impl EpochTracker {
     /// Records that a server with the report `replication` was connected at `now`. Call this
     /// function before the connection is used.
-    pub(super) fn begin(&self, replication: Option<&Replication>, now: Instant) {
+    pub(crate) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
         let name = replication.map(|replication| replication.history.clone());
-        let is_new = name.is_none() || last.name != name;
-        // A server that refused calls serves again when it executes one.
-        if is_new || !self.is_refusing.load(Ordering::Relaxed) {
+        // A server that does not report its id can be the same server as before.
+        let is_other = name.is_some() && last.name != name;
+        let is_new = is_other || name.is_none() || self.number() == 0;
+        if is_other {
+            self.is_refusing.store(false, Ordering::Relaxed);
+        }
+        // A server that refused calls serves again when it executes a write.
+        if !self.is_refusing() {
             last.serving = Some(now);
         }
         if is_new {
-            self.is_refusing.store(false, Ordering::Relaxed);
             last.name = name;
             last.outage = last.left;
             self.number.store(LAST.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
@@ -66,7 +72,7 @@ impl EpochTracker {
     }
 
     /// Records that the connection was lost at `now`.
-    pub(super) fn leave(&self, now: Instant) {
+    pub(crate) fn leave(&self, now: Instant) {
         self.last.lock().end_service(now);
     }
 
@@ -75,15 +81,46 @@ impl EpochTracker {
     pub(crate) fn refuse(&self, now: Instant) {
         let mut last = self.last.lock();
         last.end_service(now);
+        last.refused = Some(now);
         self.is_refusing.store(true, Ordering::Relaxed);
     }
 
-    /// Records that the connected server executed a call.
-    pub(crate) fn accept(&self) {
-        if self.is_refusing.load(Ordering::Relaxed) {
-            let mut last = self.last.lock();
+    /// Returns whether the server refused a call and has executed no write since.
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.is_refusing.load(Ordering::Relaxed)
+    }
+
+    /// Records that the connected server executed a write that was sent at `sent`, and replied at
+    /// `now`. A write that was sent before the last refusal does not show that the server serves
+    /// calls again.
+    pub(crate) fn accept(&self, sent: Instant, now: Instant) {
+        let mut last = self.last.lock();
+        if self.is_refusing() && last.refused.is_none_or(|refused| refused < sent) {
             self.is_refusing.store(false, Ordering::Relaxed);
-            last.serving.get_or_insert_with(Instant::now);
+            last.serving = Some(now);
+        }
+    }
+
+    /// Takes over the outage of `before`, the tracker of a link to the same data that this link
+    /// replaces at `now`. If `before` was connected, the outage starts now. Call this function
+    /// before the outage of this tracker is used.
+    pub(crate) fn take_over(&self, before: &Self, now: Instant) {
+        let (name, start, is_refusing) = {
+            let last = before.last.lock();
+            (last.name.clone(), last.outage_start(now), before.is_refusing())
+        };
+        let mut last = self.last.lock();
+        let is_earlier = last.left.is_none_or(|left| start < left);
+        if is_earlier {
+            last.left = Some(start);
+        }
+        if self.number() == 0 {
+            if is_earlier {
+                last.name = name;
+                self.is_refusing.store(is_refusing, Ordering::Relaxed);
+            }
+        } else if self.number() != self.released.load(Ordering::SeqCst) {
+            last.outage = Some(last.outage.map_or(start, |outage| outage.min(start)));
         }
     }
 
@@ -116,12 +153,19 @@ impl EpochTracker {
 }
 
 impl Last {
+    /// Returns the start of the outage if no server serves calls from `now` on.
+    fn outage_start(&self, now: Instant) -> Instant {
+        let is_short = |since: Instant| now.saturating_duration_since(since) < LAG_MAX;
+        match self.left {
+            Some(left) if self.serving.is_none_or(is_short) => left,
+            _ => now,
+        }
+    }
+
     /// Records that the server served no calls from `now` on.
     fn end_service(&mut self, now: Instant) {
-        let served = self.serving.take().map(|since| now.saturating_duration_since(since));
-        if self.left.is_none() || served.is_some_and(|served| served >= LAG_MAX) {
-            self.left = Some(now);
-        }
+        self.left = Some(self.outage_start(now));
+        self.serving = None;
     }
 }
 
@@ -226,15 +270,98 @@ mod tests {
         let numbers = EpochTracker::default();
         let replication = |name| Replication::leading(name, 7, None);
         let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
         numbers.begin(Some(&replication("x")), start);
-        numbers.refuse(start + Duration::from_secs(9));
-        numbers.accept();
-        let later = Instant::now() + Duration::from_secs(20);
-        numbers.leave(later);
-        let promoted = later + Duration::from_secs(2);
+        numbers.refuse(at(9));
+        numbers.accept(at(10), at(11));
+        numbers.leave(at(20));
+        let promoted = at(22);
         numbers.begin(Some(&replication("y")), promoted);
         assert_eq!(numbers.outage(promoted), Millis::from_secs(2));
         // Until the replay, the time counts too.
         assert_eq!(numbers.outage(promoted + Duration::from_secs(1)), Millis::from_secs(3));
+    }
+
+    /// The defect: any reply ended an outage, also the reply to a call from before the refusal.
+    #[test]
+    fn a_write_from_before_the_refusal_does_not_end_the_outage() {
+        let (numbers, start) = (EpochTracker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let replication = |name| Replication::leading(name, 7, None);
+        numbers.begin(Some(&replication("x")), start);
+        numbers.refuse(at(10));
+        numbers.accept(at(9), at(11));
+        numbers.accept(at(10), at(11));
+        assert!(numbers.is_refusing());
+        numbers.leave(at(15));
+        numbers.begin(Some(&replication("y")), at(16));
+        assert_eq!(numbers.outage(at(16)), Millis::from_secs(6));
+    }
+
+    /// The defect: each connection to a server without an id counted as a server that serves calls.
+    #[test]
+    fn another_connection_to_a_server_without_an_id_does_not_end_the_outage() {
+        let (numbers, start) = (EpochTracker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let begun = |seconds| {
+            numbers.begin(None, at(seconds));
+            numbers.outage(at(seconds))
+        };
+        begun(1);
+        numbers.refuse(at(20));
+        numbers.leave(at(20));
+        assert_eq!(begun(21), Millis::from_secs(1));
+        numbers.refuse(at(25));
+        numbers.leave(at(25));
+        assert_eq!(begun(26), Millis::from_secs(6));
+        // A write ends the outage.
+        numbers.accept(at(27), at(27));
+        numbers.refuse(at(30));
+        numbers.leave(at(30));
+        assert_eq!(begun(31), Millis::from_secs(1));
+    }
+
+    /// Returns the tracker that takes over the outages of `before` at `now`.
+    fn successor(before: &[&EpochTracker], now: Instant) -> EpochTracker {
+        let numbers = EpochTracker::default();
+        before.iter().for_each(|before| numbers.take_over(before, now));
+        numbers
+    }
+
+    #[test]
+    fn a_new_link_takes_over_the_earliest_outage() {
+        let [lost, used] = [(); 2].map(|()| EpochTracker::default());
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let x = Replication::leading("x", 7, None);
+        for numbers in [&lost, &used] {
+            numbers.begin(Some(&x), start);
+        }
+        lost.leave(at(20));
+        for (before, seconds) in [
+            (vec![&lost], 15),
+            (vec![&used], 10),
+            (vec![&lost, &used], 15),
+            (vec![&used, &lost], 15),
+        ] {
+            let numbers = successor(&before, at(25));
+            numbers.begin(Some(&Replication::leading("y", 7, None)), at(35));
+            assert_eq!(numbers.outage(at(35)), Millis::from_secs(seconds));
+        }
+    }
+
+    #[test]
+    fn a_new_link_to_a_server_that_refuses_calls_does_not_end_the_outage() {
+        let (numbers, start) = (EpochTracker::default(), Instant::now());
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let x = Replication::leading("x", 7, None);
+        numbers.begin(Some(&x), start);
+        numbers.refuse(at(20));
+        let numbers = successor(&[&numbers], at(25));
+        numbers.begin(Some(&x), at(26));
+        assert_ne!(numbers.number(), 0);
+        numbers.leave(at(36));
+        numbers.begin(Some(&Replication::leading("y", 7, None)), at(40));
+        assert_eq!(numbers.outage(at(40)), Millis::from_secs(20));
     }
 }

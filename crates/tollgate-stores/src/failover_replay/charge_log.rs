@@ -37,7 +37,7 @@ pub(super) struct KnownState {
     pub(super) limit: Arc<Limit>,
     pub(super) subject: Subject,
     pub(super) cell: Cell,
-    recorded_at: Timestamp,
+    pub(super) recorded_at: Timestamp,
 }
 
 impl ChargeLog {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout};
 use tollgate_core::decide::join;
-use tollgate_core::{Cell, CellKey, Cost, StoreError, Timestamp, assess};
+use tollgate_core::{Cell, CellKey, Cost, Millis, StoreError, Timestamp, assess};
 
 use super::charge_log::KnownState;
 use crate::atomic::PartitionedEpochs;
@@ -20,6 +20,8 @@ pub(super) const BATCH: usize = 64;
 pub(super) struct ReplayPass {
     /// The remaining entries. The newest entry is the last and is joined first.
     left: Vec<KnownState>,
+    /// The times at which the pass was created, by the clock of decisions and by a monotonic clock.
+    created: (Timestamp, Instant),
     /// The time since which callers wait for the replay. `None` while the store cannot be reached.
     since: Option<Instant>,
 }
@@ -34,8 +36,19 @@ pub(super) struct Counters {
 }
 
 impl ReplayPass {
-    pub(super) const fn new(known: Vec<KnownState>) -> Self {
-        Self { left: known, since: None }
+    /// Creates a pass for the state `known`, which was read at `now`.
+    pub(super) fn new(known: Vec<KnownState>, now: Timestamp) -> Self {
+        Self { left: known, created: (now, Instant::now()), since: None }
+    }
+
+    /// Drops the remaining state that is older than `age_max` now. Other nodes may have used the
+    /// store since the state was recorded. The state ages by a monotonic clock, because the time of
+    /// decisions can jump when a server with another clock is promoted.
+    pub(super) fn drop_older_than(&mut self, age_max: Millis) {
+        let (now, created) = self.created;
+        let passed = u64::try_from(created.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let now = now.after(Millis::new(passed));
+        self.left.retain(|known| now.since(known.recorded_at) <= age_max);
     }
 
     /// Returns whether some of the remaining state belongs to a partition that still has the epoch

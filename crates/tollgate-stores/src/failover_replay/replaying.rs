@@ -97,12 +97,15 @@ impl<S> FailoverReplay<S> {
             if !partitions.is_paused_at(partition) {
                 return Ok(history);
             }
+            let age_max = self.age_max(partitions.outage_at(partition));
             let pass = passes.entry(history).or_insert_with(|| {
-                let mut known = self.log.known(now, self.age_max(partitions.outage_at(partition)));
+                let mut known = self.log.known(now, age_max);
                 known.retain(|known| known.is_of(partitions, history));
                 self.counters.replays.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
-                ReplayPass::new(known)
+                ReplayPass::new(known, now)
             });
+            // The last attempt may be long ago.
+            pass.drop_older_than(age_max);
             pass.go_on(partitions, history, now, self.time, &self.counters).await?;
             passes.remove(&history);
             partitions.release(history);

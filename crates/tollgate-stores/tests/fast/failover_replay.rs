@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use tollgate::model::algo::{Anchor, FixedWindow, SlidingLog};
 use tollgate::model::{
     Admission, Algorithm, CellKey, CellTransfer, Cost, Limit, Millis, Operation, Reading, Refusals,
-    Store, Subject, Timestamp, assess,
+    Store, StoreError, Subject, Timestamp, assess,
 };
 use tollgate::store::Memory;
 use tollgate_stores::FailoverReplay;
@@ -311,6 +311,30 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     node.store().hangs.store(false, Ordering::SeqCst);
     let used = apply_one(&node, NOW, &limit, &subject, take(1, 11)).await.unwrap().used;
     assert_eq!(used, 11);
+}
+
+/// The defect: state that could not be joined was joined at the next attempt, however long after the
+/// failover that was. Other nodes had used the store since.
+#[tokio::test(start_paused = true)]
+async fn a_replay_that_was_interrupted_for_long_joins_no_old_state() {
+    let day = Millis::from_secs(86_400);
+    let window = FixedWindow::new(QUOTA, day, Anchor::Calendar).unwrap();
+    let limit = Limit::new("core", Algorithm::FixedWindow(window)).unwrap();
+    let reach = DEFAULT_RETENTION.get() + MAX_OUTAGE.get();
+    for (pause, used_after) in [(reach, 11), (reach + 1, 1)] {
+        let (servers, [node]) = nodes();
+        servers.cut();
+        takes(&node, &limit, 1..=10);
+        servers.promote(Memory::default());
+        node.store().outage.store(day.get(), Ordering::SeqCst);
+        node.store().is_lost.store(true, Ordering::SeqCst);
+        assert_eq!(node.replay(NOW).await, Err(StoreError::Unavailable));
+        tokio::time::advance(Duration::from_millis(pause)).await;
+        node.store().is_lost.store(false, Ordering::SeqCst);
+        let later = NOW.after(Millis::new(pause));
+        let reading = apply_one(&node, later, &limit, &user(1), take(1, 11)).await.unwrap();
+        assert_eq!(reading.used, used_after, "{pause}");
+    }
 }
 
 /// Polls `future` once, and asserts that the future waits.

@@ -24,6 +24,8 @@ pub(crate) struct Promoted {
     pub(crate) outage: AtomicU64,
     /// Whether joins never return.
     pub(crate) hangs: AtomicBool,
+    /// Whether joins fail, because the primary cannot be reached.
+    pub(crate) is_lost: AtomicBool,
     /// The number of joined cells.
     pub(crate) joined: AtomicU64,
     /// The permits for answers. If set, each charge waits for a permit before it is answered.
@@ -62,6 +64,7 @@ impl Promoted {
             released: AtomicU64::new(0),
             outage: AtomicU64::new(0),
             hangs: AtomicBool::new(false),
+            is_lost: AtomicBool::new(false),
             joined: AtomicU64::new(0),
             answers: Mutex::default(),
             before_release: Mutex::default(),
@@ -106,6 +109,9 @@ impl CellTransfer for Promoted {
     async fn join(&self, now: Timestamp, cells: &[(CellKey<'_>, Cell)]) -> Result<(), StoreError> {
         if self.hangs.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
+        }
+        if self.is_lost.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable);
         }
         self.joined.fetch_add(cells.len() as u64, Ordering::SeqCst);
         self.primary().join(now, cells).await
