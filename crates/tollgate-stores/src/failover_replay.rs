@@ -256,8 +256,8 @@ impl<S: fmt::Debug> fmt::Debug for FailoverReplay<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FailoverReplay")
             .field("store", &self.store)
-            .field("memory", &self.log)
-            .field("repaired", &self.replayed())
+            .field("log", &self.log)
+            .field("replayed", &self.replayed())
             .finish_non_exhaustive()
     }
 }
