@@ -97,7 +97,7 @@ impl CellTransfer for Lasting {
 }
 
 impl ReplicationEpochs for Lasting {
-    fn history(&self) -> u64 {
+    fn epoch(&self) -> u64 {
         1
     }
 
@@ -109,5 +109,5 @@ impl ReplicationEpochs for Lasting {
         Millis::ZERO
     }
 
-    fn release(&self, _history: u64) {}
+    fn release(&self, _epoch: u64) {}
 }

@@ -104,7 +104,7 @@ fn execute(flags: &Flags) -> Result<(), Box<dyn Error>> {
         tokio::select! {
             outcomes = run::run(&site, &scenarios, |outcome| println!("{}", report::line(outcome))) => Ok(outcomes),
             // When a scenario is dropped, the servers that the scenario started end.
-            () = shutdown_requested => Err(Box::<dyn Error>::from("told to end: the scenarios that are left did not run")),
+            () = shutdown_requested => Err(Box::<dyn Error>::from("interrupted: the remaining scenarios did not run")),
         }
     })?;
     if let Some(path) = &flags.report {

@@ -1,4 +1,8 @@
 //! Hop-by-hop fields, which concern one connection and not the message (RFC 9110, 7.6.1).
+//!
+//! The lists are written by hand, because `http` and `hyper` keep all fields. A reverse proxy also
+//! needs two rules that the RFC does not have: for fields that a client must not remove by
+//! nominating them in `Connection`, and for fields with `_` that a server may read as other fields.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 

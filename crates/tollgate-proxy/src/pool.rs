@@ -1,3 +1,10 @@
+//! The pool of connections to one address of an upstream.
+//!
+//! The pool is written by hand, because the pooled client of `hyper-util` has a task for each
+//! connection, and does not report whether a failed request was sent. Here the task of a request
+//! drives its connection ([`UpstreamLink`]). A request is sent again only if no byte of it was
+//! sent, or if it is idempotent and no byte of its response has arrived.
+
 use std::{
     convert::Infallible,
     future::poll_fn,

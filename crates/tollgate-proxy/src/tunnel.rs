@@ -1,3 +1,8 @@
+//! The bytes of a connection after an upgrade.
+//!
+//! `copy_bidirectional` of tokio copies the bytes, and has no time limit. This module adds a limit
+//! on the time without a byte in either direction, and ends the tunnel at a shutdown.
+
 use std::{
     io,
     pin::Pin,

@@ -1,3 +1,10 @@
+//! The upgrade of a connection to another protocol, such as WebSocket.
+//!
+//! `hyper` detaches the connection after a 101 response, but does not check what the response
+//! accepts. This module checks that a request asks for exactly one permitted protocol, and that the
+//! response accepts the same protocol. Otherwise the client and the upstream could use different
+//! protocols on one connection, and the upstream could read requests that were never limited.
+
 use http::{HeaderMap, HeaderValue, Request, Version, header};
 
 use crate::hop;

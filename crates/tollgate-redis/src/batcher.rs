@@ -280,7 +280,7 @@ impl<C: Codec> Batcher<C> {
     }
 
     /// Returns the number of the replication epoch of the server's data.
-    pub(crate) fn history(&self) -> u64 {
+    pub(crate) fn epoch(&self) -> u64 {
         self.link.epochs().number()
     }
 
@@ -295,10 +295,10 @@ impl<C: Codec> Batcher<C> {
         self.link.epochs().take_over(before.link.epochs(), Instant::now());
     }
 
-    /// Permits charges in the replication epoch with the number `history`, after missing charges
+    /// Permits charges in the replication epoch with the number `epoch`, after missing charges
     /// were replayed.
-    pub(crate) fn release(&self, history: u64) {
-        self.link.epochs().release(history);
+    pub(crate) fn release(&self, epoch: u64) {
+        self.link.epochs().release(epoch);
     }
 
     /// Returns the link to the server.

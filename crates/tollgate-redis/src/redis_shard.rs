@@ -197,8 +197,8 @@ impl Store for RedisShard {
 /// may be intended. If the user may not send `INFO` to the primary, each connection counts as a new
 /// epoch.
 impl ReplicationEpochs for RedisShard {
-    fn history(&self) -> u64 {
-        self.shard.primary().history()
+    fn epoch(&self) -> u64 {
+        self.shard.primary().epoch()
     }
 
     fn holds(&self) -> bool {
@@ -209,7 +209,7 @@ impl ReplicationEpochs for RedisShard {
         self.shard.primary().outage()
     }
 
-    fn release(&self, history: u64) {
-        self.shard.primary().release(history);
+    fn release(&self, epoch: u64) {
+        self.shard.primary().release(epoch);
     }
 }

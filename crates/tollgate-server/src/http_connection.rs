@@ -1,4 +1,17 @@
 //! Serves HTTP on a connection. All HTTP listeners share this module.
+//!
+//! The listeners share the accept loop, the bounds on connections and the bounds on HTTP/2 control
+//! frames with the proxy (`tollgate-http`), but not its reader and its loop around a connection:
+//!
+//! - A listener passes no bytes on, so no server behind it can find another end of a message.
+//!   `StrictReader` prevents that difference, and would examine each head a second time.
+//! - The proxy knows from `StrictReader` when a head begins and ends. Here, `Activity` takes this
+//!   from the bytes that are read, also while requests are answered without the HTTP library
+//!   (`direct`).
+//! - Connections end for other reasons: a listener closes connections that have reached a maximum
+//!   age, or that only started HTTP/2. The proxy keeps connections for tunnels and for unread
+//!   responses. The task of a connection here also polls the pending responses of HTTP/2, to send
+//!   them with one write.
 
 mod activity;
 mod direct;

@@ -124,7 +124,7 @@ impl Cluster {
         }
     }
 
-    fn next_history(&self) -> u64 {
+    fn next_replication_id(&self) -> u64 {
         let mut next_epoch = self.next_epoch.lock();
         *next_epoch += 1;
         *next_epoch
@@ -336,9 +336,9 @@ impl Cluster {
         self.network.set_silent(self.party(server), false);
         self.disconnect(server);
         self.set_frozen(server, false);
-        let history = self.next_history();
+        let replication_id = self.next_replication_id();
         let servers = &mut *self.servers.lock();
-        servers[server].restart(has_data, history);
+        servers[server].restart(has_data, replication_id);
         if let (Role::Primary, false) = (servers[server].role, has_data) {
             resync_followers(servers, server);
         }
@@ -346,12 +346,12 @@ impl Cluster {
 
     /// Makes `server` a primary. Its data contains only the writes that have been replicated to it.
     pub(crate) fn promote(&self, server: usize) {
-        let history = self.next_history();
+        let replication_id = self.next_replication_id();
         let servers = &mut *self.servers.lock();
         if let Role::Replica(before) = servers[server].role {
             slots::take_over(servers, before, server);
         }
-        servers[server].lead(history);
+        servers[server].lead(replication_id);
     }
 
     /// Makes `server` a replica of `primary`, with a copy of the primary's data.

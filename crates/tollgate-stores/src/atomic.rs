@@ -92,9 +92,9 @@ pub trait PartitionedEpochs: PartitionedCells {
     /// partitions.
     fn held(&self) -> Vec<usize>;
 
-    /// Ends the pause of charges at every partition in the epoch with the number `history`. Does
+    /// Ends the pause of charges at every partition in the epoch with the number `epoch`. Does
     /// nothing if no partition is in this epoch.
-    fn release(&self, history: u64);
+    fn release(&self, epoch: u64);
 }
 
 /// A store that makes calls over several [`Partitions`] all or nothing.

@@ -314,8 +314,8 @@ impl<S: fmt::Debug> fmt::Debug for DenyCache<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("DenyCache")
             .field("store", &self.store)
-            .field("recall", &self.ttl)
-            .field("recent", &self.entries)
+            .field("ttl", &self.ttl)
+            .field("entries", &self.entries)
             .finish_non_exhaustive()
     }
 }

@@ -47,7 +47,7 @@ pub const DEFAULT_REPLAY_TIME: Duration = Duration::from_millis(250);
 ///
 /// A promoted replica lacks the last charges of the old primary. Each answer of the store reports
 /// the status of a limit, and this wrapper records the newest statuses. When the store's
-/// [replication epoch](ReplicationEpochs::history) changes, charges are paused until the recorded
+/// [replication epoch](ReplicationEpochs::epoch) changes, charges are paused until the recorded
 /// state is [joined](CellTransfer::join) into the store. After the replay, the paused charges are
 /// sent to the store. A join keeps the larger of the recorded and the stored value, so every node
 /// may replay, in any order and more than once.
@@ -256,8 +256,8 @@ impl<S: fmt::Debug> fmt::Debug for FailoverReplay<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FailoverReplay")
             .field("store", &self.store)
-            .field("memory", &self.log)
-            .field("repaired", &self.replayed())
+            .field("log", &self.log)
+            .field("replayed", &self.replayed())
             .finish_non_exhaustive()
     }
 }

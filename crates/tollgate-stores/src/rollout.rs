@@ -220,7 +220,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Rollout<A, B> {
         f.debug_struct("Rollout")
             .field("old", &self.old)
             .field("new", &self.new)
-            .field("dial", &self.percentage.get())
+            .field("percentage", &self.percentage.get())
             .finish_non_exhaustive()
     }
 }

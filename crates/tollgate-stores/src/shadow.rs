@@ -156,7 +156,7 @@ impl<A: fmt::Debug, B: fmt::Debug> fmt::Debug for Shadow<A, B> {
         f.debug_struct("Shadow")
             .field("store", &self.store)
             .field("shadow", &self.shadow)
-            .field("dial", &self.percentage.get())
+            .field("percentage", &self.percentage.get())
             .finish_non_exhaustive()
     }
 }

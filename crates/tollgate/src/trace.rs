@@ -8,6 +8,11 @@
 //! selects which traces are recorded, and exports them.
 //!
 //! A tracer is off by default; a request then costs a few comparisons and no allocation.
+//!
+//! Spans are made with the OpenTelemetry API and not with the crate `tracing`, which writes the
+//! log. A span of `tracing` has no trace id and no `tracestate`, so a bridge to OpenTelemetry would
+//! be needed to continue the caller's trace and to propagate the span. A span of `tracing` also
+//! needs a subscriber of the whole program, and here each limiter has a tracer of its own.
 
 mod decision;
 mod parent;

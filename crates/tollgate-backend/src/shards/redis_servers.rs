@@ -197,7 +197,7 @@ impl PartitionedCells for RedisServers {
 impl PartitionedEpochs for RedisServers {
     fn epoch_at(&self, partition: usize) -> u64 {
         match self {
-            Self::Shard(shard) => shard.history(),
+            Self::Shard(shard) => shard.epoch(),
             Self::Cluster(cluster) => cluster.epoch_at(partition),
         }
     }
@@ -224,10 +224,10 @@ impl PartitionedEpochs for RedisServers {
         }
     }
 
-    fn release(&self, history: u64) {
+    fn release(&self, epoch: u64) {
         match self {
-            Self::Shard(shard) => shard.release(history),
-            Self::Cluster(cluster) => cluster.release(history),
+            Self::Shard(shard) => shard.release(epoch),
+            Self::Cluster(cluster) => cluster.release(epoch),
         }
     }
 }

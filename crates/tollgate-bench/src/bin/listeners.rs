@@ -84,14 +84,14 @@ fn programs(
     upstream: &Upstream,
 ) -> Result<Programs, Box<dyn Error>> {
     let here = env::current_exe()?;
-    let beside = |name: &str| here.with_file_name(name);
-    let policy_file = directory.join("doors.yaml");
+    let sibling = |name: &str| here.with_file_name(name);
+    let policy_file = directory.join("listeners.yaml");
     fs::write(&policy_file, policy())?;
     let programs = Programs {
-        tollgate: flags.tollgate.clone().unwrap_or_else(|| beside("tollgate")),
+        tollgate: flags.tollgate.clone().unwrap_or_else(|| sibling("tollgate")),
         throttlecrab: flags.throttlecrab.clone(),
-        bare_answer: beside("bare_answer"),
-        bare_proxy: beside("bare_proxy"),
+        bare_answer: sibling("bare_answer"),
+        bare_proxy: sibling("bare_proxy"),
         policy: policy_file,
         upstream: upstream.address(),
         directory: directory.to_owned(),

@@ -36,8 +36,8 @@ const AFTERWARDS: Phase = Phase { seconds: 15, halves: 1 };
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let flags = Flags::parse();
-    let beside = env::current_exe()?.with_file_name("tollgate");
-    let tollgate = flags.tollgate.unwrap_or(beside);
+    let sibling = env::current_exe()?.with_file_name("tollgate");
+    let tollgate = flags.tollgate.unwrap_or(sibling);
     if !tollgate.exists() {
         let build = "cargo build --release --bin tollgate";
         return Err(format!("{} is missing: {build}", tollgate.display()).into());

@@ -124,7 +124,7 @@ pub const CASES: [Case; 13] = [
         aim: Some(1.1),
     },
     Case {
-        name: "proxy, beside nginx",
+        name: "proxy, compared with nginx",
         connections: 50,
         in_flight: 1,
         ours: Contender::TollgateProxy,
@@ -132,7 +132,7 @@ pub const CASES: [Case; 13] = [
         aim: Some(1.2),
     },
     Case {
-        name: "proxy, beside HAProxy",
+        name: "proxy, compared with HAProxy",
         connections: 50,
         in_flight: 1,
         ours: Contender::TollgateProxy,

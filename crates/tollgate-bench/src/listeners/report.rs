@@ -40,8 +40,8 @@ impl Report {
     pub fn add(&mut self, case: &Case, measured: &Measured, counted: Counted) {
         // Each ratio compares two measurements of one round. They are made directly after each
         // other, so disturbances affect both and cancel out.
-        let beside = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
-        let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(beside));
+        let quotient = |(ours, peer): (&Round, &Round)| seconds(ours) / seconds(peer);
+        let ratio = Spread::of(measured.ours.iter().zip(&measured.peer).map(quotient));
         let [ours, peer] = match counted {
             Some(counted) => counted.map(|count| count.to_string()),
             None => [String::new(), String::new()],

@@ -67,8 +67,8 @@ impl Report {
         let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
         // Each ratio compares two measurements of one round. They are made directly after each
         // other, so disturbances affect both and cancel out.
-        let beside = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
-        let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(beside));
+        let quotient = |(ours, theirs)| server_seconds(ours) / server_seconds(theirs);
+        let ratio = Spread::of(rounds.iter().zip(&measured.two_keys).map(quotient));
         let admitted: usize = rounds.iter().map(|round| round.admitted).sum();
         let row = [
             format!("{keys}, {}", case.limits),

@@ -49,7 +49,7 @@ async fn a_server_that_ends_at_once_is_an_error_with_its_own_words() {
 
 #[test]
 fn the_policy_of_the_run_is_one() {
-    let loaded = tollgate_policy::parse("doors.yaml", &policy());
+    let loaded = tollgate_policy::parse("listeners.yaml", &policy());
     let loaded = loaded.unwrap_or_else(|mistakes| panic!("{mistakes}"));
     assert_eq!(loaded.policy.limits().len(), 2);
 }

@@ -25,11 +25,11 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         before.saturating_sub(counters(&server).await?)
     };
     let reported = async || Ok(trial.nodes.windows_lost() > 0);
-    until("that all nodes tell of lost windows", reported).await?;
+    until("that all nodes report lost windows", reported).await?;
     trial.part().await;
     let figures = vec![
         Figure::fault_seen("counters dropped", dropped),
-        Figure::fault_seen("losses told by each node", trial.nodes.windows_lost()),
+        Figure::fault_seen("losses that each node reported", trial.nodes.windows_lost()),
     ];
     let did = "had the server drop counters to make room for other keys";
     Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)

@@ -19,12 +19,12 @@ pub(super) async fn run(site: &Site) -> Result<Finding, ChaosError> {
         trial.part().await;
         server.start_again().await?;
         let found = async || Ok(trial.nodes.stores().all(|store| restarts(store) > 0));
-        until("that all nodes tell of the restart", found).await?;
+        until("that all nodes report the restart", found).await?;
     }
     let fallback = trial.fallback_since(since, MANY_FALLBACK);
     trial.part().await;
     let reported = trial.nodes.stores().map(restarts).min().unwrap_or_default();
-    let figures = vec![fallback, Figure::fault_seen("restarts told by each node", reported)];
+    let figures = vec![fallback, Figure::fault_seen("restarts that each node reported", reported)];
     let did = "killed a memcached, and started it again with nothing in it";
     Ok(trial.end(ScenarioReport { did, figures, lost: 0, losses: 1, held_back: 0 }).await)
 }

@@ -44,7 +44,7 @@ impl Serving {
         let directory = file.parent().unwrap_or_else(|| Path::new("."));
         let process = Mutex::new(Process::start_with_output(program, directory, &words, &log)?);
         let opens = async || Ok(listener(&log, "admin").is_some() || !process.lock().await.runs());
-        until("that a node opens its doors", opens).await.map_err(|_| node_error(&log))?;
+        until("that a node opens its listeners", opens).await.map_err(|_| node_error(&log))?;
         let listeners = listener(&log, "http").zip(listener(&log, "admin"));
         let (http, admin) = listeners.ok_or_else(|| node_error(&log))?;
         let is_ready = async || Ok(client.is_ready(&admin).await);

@@ -1,4 +1,8 @@
 //! Times in UTC in a readable form.
+//!
+//! The calendar is computed by hand, because every time of the core has a text. These times have up
+//! to 53 bits of milliseconds and end in the year 287396. The times of the crate `jiff`, which
+//! `tollgate-calendar` uses, end in the year 9999.
 
 use std::fmt;
 

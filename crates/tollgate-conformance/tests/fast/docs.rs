@@ -46,30 +46,64 @@ fn no_link_of_the_guide_leaves_the_built_book() {
     assert!(leaving.is_empty(), "begin these links with {REPOSITORY}: {leaving:#?}");
 }
 
-/// In a row of the page, a file name without a folder belongs to the folder of the previous file,
-/// or to a folder above it.
 #[test]
 fn every_path_that_the_architecture_names_exists() {
     let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
     let (_, rest) = page.split_once("## The path of a request").expect("the path of a request");
     let (tables, _) = rest.split_once("## Stores around stores").expect("the next section");
-    let crates = root().join("crates");
-    let (mut checked, mut missing) = (0, Vec::new());
-    for row in tables.lines().filter(|line| line.starts_with("| ")) {
-        let mut folder = crates.clone();
-        let paths = row.split('`').skip(1).step_by(2);
-        for path in paths.filter(|path| path.ends_with(".rs") || path.ends_with('/')) {
-            checked += 1;
-            let above = folder.ancestors().take_while(|folder| folder.starts_with(&crates));
-            match above.map(|folder| folder.join(path)).find(|found| found.exists()) {
-                Some(found) if path.ends_with('/') => folder = found,
-                Some(found) => folder = found.parent().unwrap_or(&crates).to_owned(),
-                None => missing.push(path),
-            }
-        }
-    }
-    assert!(checked > 60, "only {checked} paths found: is this the page?");
+    let rows = tables.lines().filter(|line| line.starts_with("| "));
+    let named: Vec<_> = rows.flat_map(named_in).collect();
+    let missing: Vec<_> = named.iter().filter(|(_, found)| found.is_none()).collect();
+    assert!(named.len() > 60, "only {} paths found: is this the page?", named.len());
     assert!(missing.is_empty(), "in ARCHITECTURE.md and not in the tree: {missing:?}");
+}
+
+/// The page states through how many files a request passes, and its table names each of them once.
+#[test]
+fn the_architecture_counts_the_files_of_a_request() {
+    let page = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the page");
+    let (_, rest) = page.split_once("| step | files |").expect("the path of a request");
+    let rows = rest.lines().skip(1).take_while(|line| line.starts_with("| "));
+    let rows: Vec<_> = rows.filter(|row| !row.starts_with("| ---")).collect();
+    let files = |other_store: &str| {
+        let of_path = rows.iter().filter(|row| !row.starts_with(other_store));
+        let named = of_path.flat_map(|row| named_in(row)).filter_map(|(_, found)| found);
+        let mut files: Vec<_> = named.collect();
+        let count = files.len();
+        files.sort();
+        files.dedup();
+        assert_eq!(files.len(), count, "files that the table names twice");
+        count
+    };
+    let (memory, redis) = (files("| Redis:"), files("| Memory store:"));
+    assert!(memory > 40 && redis > memory, "is this the table? {memory} and {redis} files");
+    let stated = format!(
+        "With the memory store, this request passes through {memory} files. With Redis it passes \
+         through {redis}."
+    );
+    let words: Vec<_> = page.split_whitespace().collect();
+    assert!(words.join(" ").contains(&stated), "not in ARCHITECTURE.md: {stated}");
+}
+
+/// Returns the paths that a row of the page names, and for each the file or folder. A file name
+/// without a folder belongs to the folder of the previous file, or to a folder above it.
+fn named_in(row: &str) -> Vec<(&str, Option<PathBuf>)> {
+    let crates = root().join("crates");
+    let mut folder = crates.clone();
+    let paths = row.split('`').skip(1).step_by(2);
+    let is_path = |path: &&str| [".rs", ".lua", "/"].iter().any(|end| path.ends_with(end));
+    paths
+        .filter(is_path)
+        .map(|path| {
+            let above = folder.ancestors().take_while(|folder| folder.starts_with(&crates));
+            let found = above.map(|folder| folder.join(path)).find(|found| found.exists());
+            if let Some(found) = &found {
+                let parent = found.parent().unwrap_or(&crates);
+                folder = if path.ends_with('/') { found } else { parent }.to_owned();
+            }
+            (path, found)
+        })
+        .collect()
 }
 
 #[test]

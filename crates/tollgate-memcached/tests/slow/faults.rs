@@ -66,8 +66,8 @@ async fn a_restart_begins_windows_again_and_is_noticed() {
     let used = until_answered(&store, &limit).await[0].used;
     let restarts = store.status().losses.restarts;
     assert_held(&[
-        Figure::fault_seen("restarts told", restarts),
-        Figure::at_most("restarts told that were none", restarts - 1, 0),
+        Figure::fault_seen("restarts reported", restarts),
+        Figure::at_most("restarts reported that were none", restarts - 1, 0),
         Figure::at_most("windows begun anew", u64::from(used == 1), restarts),
     ]);
     assert!(store.status().last_error.is_some());
@@ -116,7 +116,7 @@ async fn evictions_begin_windows_again_and_are_noticed() {
     assert_held(&[
         Figure::fault_seen("items dropped, and told", losses.evicted),
         Figure::at_most("windows begun anew", u64::from(used == 1), losses.evicted),
-        Figure::at_most("restarts told that were none", losses.restarts, 0),
+        Figure::at_most("restarts reported that were none", losses.restarts, 0),
     ]);
 }
 

@@ -20,7 +20,7 @@ mod reuse;
 mod setup;
 mod slow_clients;
 mod tls;
-mod untaken;
+mod unread_responses;
 mod upgrade;
 mod upstream;
 mod upstreams;

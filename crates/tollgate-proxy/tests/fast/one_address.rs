@@ -17,7 +17,7 @@ use tower_layer::layer_fn;
 
 use crate::{
     setup::{Client, Proxy, exchange, header, settings, statuses, within},
-    untaken::{connect, send_request},
+    unread_responses::{connect, send_request},
     upstream::{Recorder, canned},
 };
 

@@ -16,7 +16,7 @@ use tollgate_proxy::{ClientAuthorities, CloseReason, ConnectionMetrics, Settings
 use crate::{
     certificates::{self, Authority},
     setup::{Proxy, exchange, header, settings, statuses, within},
-    untaken::{connect, endless, send_request},
+    unread_responses::{connect, endless, send_request},
     upstream::{Recorder, read_head, serve, serve_raw},
 };
 

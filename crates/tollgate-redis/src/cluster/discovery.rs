@@ -254,8 +254,8 @@ mod tests {
         Arc::clone(&known.current().unwrap().groups()[0])
     }
 
-    fn begin(group: &Group, history: &str, at: Instant) {
-        let replication = Replication::leading(history, 7, None);
+    fn begin(group: &Group, id: &str, at: Instant) {
+        let replication = Replication::leading(id, 7, None);
         group.primary().link().epochs().begin(Some(&replication), at);
     }
 

@@ -13,14 +13,14 @@ pub(crate) struct Replication {
     /// The server's role in replication.
     pub(crate) role: Role,
     /// The replication id of the server's data. A replica has the id of its primary.
-    pub(crate) history: Box<str>,
-    /// The replication offset: how many bytes of the replication stream with the id `history` the
+    pub(crate) id: Box<str>,
+    /// The replication offset: how many bytes of the replication stream with this id the
     /// server has received or written.
     pub(crate) offset: u64,
     /// The time since a replica last received data from its primary. `Duration::MAX` if the replica
     /// is not connected to its primary, and zero if the server is not a replica.
     pub(crate) silence: Duration,
-    /// The earlier history that this server's history continues, if such a history is known.
+    /// The earlier stream that this server's stream continues, if such a stream is known.
     pub(crate) origin: Option<Origin>,
     /// The replicas of the server, at most [`MAX_REPLICAS`].
     pub(crate) replicas: Box<[ReplicaAddress]>,
@@ -47,12 +47,12 @@ impl ReplicaAddress {
     }
 }
 
-/// The point at which a promoted server's replication history continues an earlier history.
+/// The point at which a promoted server's replication stream continues an earlier stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// The replication id of the earlier history.
-    pub(crate) history: Box<str>,
-    /// The number of bytes of the earlier history that the later history contains.
+    /// The replication id of the earlier stream.
+    pub(crate) id: Box<str>,
+    /// The number of bytes of the earlier stream that the later stream contains.
     pub(crate) until: u64,
 }
 
@@ -72,7 +72,7 @@ impl Replication {
                 (Some("slave"), _) => Role::DisconnectedReplica,
                 _ => Role::Unknown,
             },
-            history: field("master_replid")?.into(),
+            id: field("master_replid")?.into(),
             offset: offset.parse().ok()?,
             silence: silence.map_or(Duration::MAX, Duration::from_secs),
             origin: origin(field("master_replid2"), field("second_repl_offset")),
@@ -84,29 +84,28 @@ impl Replication {
         })
     }
 
-    /// Returns whether the server's data continues an earlier history with the id `history`.
-    pub(crate) fn descends_from(&self, history: &str) -> bool {
-        self.history.as_ref() != history
-            && self.origin.as_ref().is_some_and(|origin| &*origin.history == history)
+    /// Returns whether the server's data continues an earlier stream with the id `id`.
+    pub(crate) fn descends_from(&self, id: &str) -> bool {
+        self.id.as_ref() != id && self.origin.as_ref().is_some_and(|origin| &*origin.id == id)
     }
 }
 
-/// Returns the earlier history that the server reports. `history` is the value of the field
+/// Returns the earlier stream that the server reports. `id` is the value of the field
 /// `master_replid2`, and `first` the value of `second_repl_offset`. Returns `None` if there is no
-/// earlier history: the server then reports the offset -1 and an id that consists of zeros.
-fn origin(history: Option<&str>, first: Option<&str>) -> Option<Origin> {
+/// earlier stream: the server then reports the offset -1 and an id that consists of zeros.
+fn origin(id: Option<&str>, first: Option<&str>) -> Option<Origin> {
     let first: u64 = first?.parse().ok()?;
-    // The server reports the offset of the first byte that does not belong to the earlier history.
-    Some(Origin { history: history?.into(), until: first.saturating_sub(1) })
+    // The server reports the offset of the first byte that does not belong to the earlier stream.
+    Some(Origin { id: id?.into(), until: first.saturating_sub(1) })
 }
 
 #[cfg(test)]
 impl Replication {
-    /// Returns the state of a replica with this offset in this history.
-    pub(crate) fn following(history: &str, offset: u64) -> Self {
+    /// Returns the state of a replica with this offset in this stream.
+    pub(crate) fn following(id: &str, offset: u64) -> Self {
         Self {
             role: Role::Replica,
-            history: history.into(),
+            id: id.into(),
             offset,
             silence: Duration::ZERO,
             origin: None,
@@ -114,10 +113,10 @@ impl Replication {
         }
     }
 
-    /// Returns the state of a primary with this offset in this history, which continues `origin`.
-    pub(crate) fn leading(history: &str, offset: u64, origin: Option<(&str, u64)>) -> Self {
-        let origin = origin.map(|(history, until)| Origin { history: history.into(), until });
-        Self { role: Role::Primary, origin, ..Self::following(history, offset) }
+    /// Returns the state of a primary with this offset in this stream, which continues `origin`.
+    pub(crate) fn leading(id: &str, offset: u64, origin: Option<(&str, u64)>) -> Self {
+        let origin = origin.map(|(id, until)| Origin { id: id.into(), until });
+        Self { role: Role::Primary, origin, ..Self::following(id, offset) }
     }
 }
 
@@ -135,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reply_reports_the_history_and_the_offset() {
+    fn a_reply_reports_the_id_and_the_offset() {
         assert_eq!(read(PRIMARY), Some(Replication::leading("abc", 70, None)));
         let silence = Duration::from_secs(4);
         let expected = Replication { silence, ..Replication::following("abc", 60) };

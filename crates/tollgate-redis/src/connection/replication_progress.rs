@@ -31,7 +31,7 @@ pub(crate) struct ReplicationProgress(Mutex<Reports>);
 
 #[derive(Debug, Default)]
 struct Reports {
-    history: Box<str>,
+    id: Box<str>,
     /// The primary's offsets and the times of their reports, oldest first.
     offsets: VecDeque<(Instant, u64)>,
 }
@@ -40,8 +40,8 @@ impl ReplicationProgress {
     /// Records the replication state that the primary reported at `at`.
     pub(crate) fn observe(&self, replication: &Replication, at: Instant) {
         let mut reports = self.0.lock();
-        if reports.history != replication.history {
-            *reports = Reports { history: replication.history.clone(), offsets: VecDeque::new() };
+        if reports.id != replication.id {
+            *reports = Reports { id: replication.id.clone(), offsets: VecDeque::new() };
         }
         let is_old = |(seen, _): &(Instant, u64)| at.saturating_duration_since(*seen) >= LAG_MAX;
         while reports.offsets.get(1).is_some_and(is_old) {
@@ -60,7 +60,7 @@ impl ReplicationProgress {
     pub(crate) fn check(&self, replication: &Replication, at: Instant) -> Result<(), Lag> {
         let reports = self.0.lock();
         let Some((_, oldest)) = reports.offsets.front() else { return Err(Lag::Unknown) };
-        if reports.history != replication.history {
+        if reports.id != replication.id {
             return Err(Lag::OtherEpoch);
         }
         if replication.silence > MAX_SILENCE {
@@ -83,7 +83,7 @@ pub enum Lag {
     /// The server does not report its offset.
     Unreported,
     /// The server follows another primary, or follows no primary. The server's data belongs to
-    /// another history.
+    /// another stream.
     OtherEpoch,
     /// The server has not received data from its primary. The value is the time since it last
     /// received data.
@@ -119,8 +119,8 @@ impl std::fmt::Display for Lag {
 mod tests {
     use super::*;
 
-    fn replication(history: &str, offset: u64) -> Replication {
-        Replication::following(history, offset)
+    fn replication(id: &str, offset: u64) -> Replication {
+        Replication::following(id, offset)
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn another_primary_begins_another_history() {
+    fn another_primary_begins_another_stream() {
         let (progress, start) = (ReplicationProgress::default(), Instant::now());
         progress.observe(&replication("a", 1_000), start);
         progress.observe(&replication("b", 10), start);

@@ -86,7 +86,7 @@ impl ConnectionPool {
                 required_role: required_role.clone(),
                 connect,
                 generation: first.generation,
-                epoch: replication.history.clone(),
+                epoch: replication.id.clone(),
                 open: Mutex::default(),
             })
         });
@@ -208,7 +208,7 @@ impl AdditionalConnections {
         let opening = async {
             let connection = open(&endpoint, generation, Pushes::Ignored).await?;
             let report = connection.query(within).await?;
-            let is_same = report.replication.is_some_and(|found| found.history == epoch);
+            let is_same = report.replication.is_some_and(|found| found.id == epoch);
             if role.accepts(report.role) && is_same {
                 return Ok(connection);
             }

@@ -53,7 +53,7 @@ impl EpochTracker {
     /// function before the connection is used.
     pub(crate) fn begin(&self, replication: Option<&Replication>, now: Instant) {
         let mut last = self.last.lock();
-        let name = replication.map(|replication| replication.history.clone());
+        let name = replication.map(|replication| replication.id.clone());
         // A server that does not report its id can be the same server as before.
         let is_other = name.is_some() && last.name != name;
         let is_new = is_other || name.is_none() || self.number() == 0;
@@ -147,8 +147,8 @@ impl EpochTracker {
         self.is_held.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn release(&self, history: u64) {
-        self.released.fetch_max(history, Ordering::SeqCst);
+    pub(crate) fn release(&self, epoch: u64) {
+        self.released.fetch_max(epoch, Ordering::SeqCst);
     }
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_history_goes_on_over_connections_and_ends_with_a_promotion() {
+    fn an_epoch_goes_on_over_connections_and_ends_with_a_promotion() {
         let [numbers, others] = [(); 2].map(|()| EpochTracker::default());
         assert_eq!(numbers.number(), 0);
         let begun = |replication: Option<&str>| {
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_held_waits_for_the_last_history() {
+    fn what_is_held_waits_for_the_last_epoch() {
         let numbers = EpochTracker::default();
         let begin = |name| {
             numbers.begin(Some(&Replication::leading(name, 7, None)), Instant::now());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_is_what_lies_between_two_histories() {
+    fn an_outage_is_what_lies_between_two_epochs() {
         let (numbers, start) = (EpochTracker::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
         let begun = |name, seconds| {
@@ -221,7 +221,7 @@ mod tests {
         };
         assert_eq!(begun("x", 1), Millis::ZERO);
         numbers.leave(at(2));
-        assert_eq!(begun("x", 40), Millis::ZERO, "the same history");
+        assert_eq!(begun("x", 40), Millis::ZERO, "the same epoch");
         numbers.leave(at(50));
         assert_eq!(begun("y", 70), Millis::from_secs(20));
     }

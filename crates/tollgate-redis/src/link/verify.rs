@@ -160,7 +160,7 @@ mod tests {
         }
     }
 
-    /// Otherwise no replica of the new primary would have the history of the last report.
+    /// Otherwise no replica of the new primary would have the replication id of the last report.
     #[test]
     fn the_offset_of_a_replaced_primary_is_not_recorded() {
         let servers = ["redis://127.0.0.1:1", "redis://127.0.0.1:2"];

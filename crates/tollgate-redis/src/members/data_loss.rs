@@ -63,7 +63,8 @@ struct KnownState {
     /// Whether this node never writes or renews the generation key.
     only_looks: bool,
     generation: Option<Box<[u8]>>,
-    history: Option<(Box<str>, u64)>,
+    /// The replication id of the primary and its offset in the stream.
+    stream: Option<(Box<str>, u64)>,
     renewed: Option<Instant>,
     /// The number of keys that the primary had evicted at the last check. `None` if the primary did
     /// not report it.
@@ -224,7 +225,7 @@ impl KnownState {
 
     /// Returns the evictions since the last check as a loss. Returns `None` if another server is
     /// the primary now, because each server has a count of its own. Call this function before
-    /// [`observe`](Self::observe), which records the primary's history.
+    /// [`observe`](Self::observe), which records the primary's stream.
     fn dropped(
         &mut self,
         server_report: Option<&Replication>,
@@ -250,7 +251,7 @@ impl KnownState {
             Found::Value(value) => self.generation = Some(value.clone()),
         }
         if let Some(server_report) = server_report {
-            self.history = Some((server_report.history.clone(), server_report.offset));
+            self.stream = Some((server_report.id.clone(), server_report.offset));
         }
         match (is_kept, course) {
             (Some(false), Lineage::Same | Lineage::Unknown) => Some(DataLoss::Flushed),
@@ -262,12 +263,12 @@ impl KnownState {
         }
     }
 
-    /// Returns the relation of the primary's replication history to the last known history.
+    /// Returns the relation of the primary's replication stream to the last known stream.
     fn lineage(&self, server_report: Option<&Replication>) -> Lineage {
-        let (Some((history, offset)), Some(server_report)) = (&self.history, server_report) else {
+        let (Some((id, offset)), Some(server_report)) = (&self.stream, server_report) else {
             return Lineage::Unknown;
         };
-        if server_report.history == *history {
+        if server_report.id == *id {
             return if server_report.offset < *offset {
                 Lineage::RolledBack
             } else {
@@ -275,7 +276,7 @@ impl KnownState {
             };
         }
         match &server_report.origin {
-            Some(origin) if origin.history == *history => match offset.checked_sub(origin.until) {
+            Some(origin) if origin.id == *id => match offset.checked_sub(origin.until) {
                 None | Some(0) => Lineage::Other,
                 Some(bytes) => Lineage::Truncated(bytes),
             },
@@ -287,20 +288,20 @@ impl KnownState {
     }
 }
 
-/// The relation of the primary's current replication history to the last known history.
+/// The relation of the primary's current replication stream to the last known stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lineage {
-    /// The current history is the known history.
+    /// The current stream is the known stream.
     Same,
-    /// It is unknown whether the current history continues the known history.
+    /// It is unknown whether the current stream continues the known stream.
     Unknown,
-    /// The current history is a new history that continues the known history. No bytes of the known
-    /// history are known to be missing.
+    /// The current stream is a new stream that continues the known stream. No bytes of the known
+    /// stream are known to be missing.
     Other,
-    /// The current history continues the known history, but this number of bytes at the end of the
-    /// known history is missing.
+    /// The current stream continues the known stream, but this number of bytes at the end of the
+    /// known stream is missing.
     Truncated(u64),
-    /// The current history ends before the last known end of the known history: the primary has
+    /// The current stream ends before the last known end of the known stream: the primary has
     /// older data than at the last check.
     RolledBack,
 }
@@ -332,7 +333,7 @@ mod tests {
         Found::Value(text.as_bytes().into())
     }
 
-    /// Returns a known primary in the middle of the history `x`. Its generation key has the value
+    /// Returns a known primary in the middle of the stream `x`. Its generation key has the value
     /// `g`.
     fn known() -> KnownState {
         let mut known = KnownState::default();

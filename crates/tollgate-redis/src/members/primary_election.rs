@@ -19,7 +19,7 @@ use crate::connection::{EpochMark, Replication, Role};
 ///
 /// - The server that the sentinels name. The vote with the latest epoch counts if most of the
 ///   configured sentinels agree, or if the named server confirms the vote.
-/// - The server with a replication history that continues the history of the other server.
+/// - The server with a replication stream that continues the stream of the other server.
 /// - If a configuration names the servers, the server with the greater [mark](EpochMark): a server
 ///   with counters is preferred to an empty server, and a later epoch to an earlier epoch. If the
 ///   marks are equal, the server that is configured first is used. Every node chooses the same
@@ -133,7 +133,7 @@ impl PrimaryElection {
             let servers = &self.servers;
             self.deposed.retain(|server, by| {
                 let claim = servers.get(server).and_then(|claim| claim.replication.as_ref());
-                **by != *address || claim.is_none_or(|claim| claim.history != server_report.history)
+                **by != *address || claim.is_none_or(|claim| claim.id != server_report.id)
             });
         }
         let claim =
@@ -282,24 +282,24 @@ impl PrimaryElection {
         let is_kin = |claim: &ServerClaim| {
             let server_report = claim.replication.as_ref();
             server_report.is_some_and(|server_report| {
-                own.history == server_report.history || own.descends_from(&server_report.history)
+                own.id == server_report.id || own.descends_from(&server_report.id)
             })
         };
         others().any(|(_, claim)| is_kin(claim))
             || others().all(|(_, claim)| claim.role != Role::Primary)
     }
 
-    /// Returns the primary with a replication history that continues the history of the server of
+    /// Returns the primary with a replication stream that continues the stream of the server of
     /// `claim`, or `None` if there is no such primary.
     fn successor(&self, claim: &ServerClaim, now: Instant) -> Option<&str> {
-        let left = &claim.replication.as_ref()?.history;
-        let continues_history = |successor: &ServerClaim| {
+        let left = &claim.replication.as_ref()?.id;
+        let continues_stream = |successor: &ServerClaim| {
             let server_report = successor.replication.as_ref();
             self.is_fresh(successor.at, now)
                 && server_report.is_some_and(|server_report| server_report.descends_from(left))
         };
         self.leaders()
-            .find(|(_, successor)| continues_history(successor))
+            .find(|(_, successor)| continues_stream(successor))
             .map(|(address, _)| &**address)
     }
 

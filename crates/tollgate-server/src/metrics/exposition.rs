@@ -1,4 +1,8 @@
 //! The text format of Prometheus.
+//!
+//! The format is written by hand: it has one line for each sample. Client libraries have metric
+//! types and a registry of their own. Tollgate's counters already exist, because the history and
+//! the status of a node read them too. Each value would have to be copied into the registry.
 
 use std::fmt::{Display, Write};
 

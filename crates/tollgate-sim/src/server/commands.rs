@@ -71,7 +71,7 @@ impl Server {
         if arguments.first().is_some_and(|section| *section == b"stats") {
             return format!("# Stats\r\nevicted_keys:{}\r\n", self.evicted);
         }
-        let (offset, history) = (self.offset, self.history);
+        let (offset, replication_id) = (self.offset, self.replication_id);
         let role = match self.role {
             Role::Primary => "role:master\r\n".to_owned(),
             Role::Replica(_) => format!(
@@ -87,7 +87,7 @@ impl Server {
             },
         );
         format!(
-            "# Replication\r\n{role}master_replid:{history:040x}\r\n\
+            "# Replication\r\n{role}master_replid:{replication_id:040x}\r\n\
              master_repl_offset:{offset}\r\n{origin}"
         )
     }

@@ -72,7 +72,7 @@ impl Server {
     fn stats(&self) -> Vec<u8> {
         // The time that a real server reports is behind by 1 s on average: it is rounded down, and
         // the last tick of the server's clock was up to a second ago.
-        let (pid, time) = (self.history, self.now().as_millis().saturating_sub(500) / 1_000);
+        let (pid, time) = (self.replication_id, self.now().as_millis().saturating_sub(500) / 1_000);
         let (flushes, evicted) = (self.flushes, self.evicted);
         format!(
             "STAT pid {pid}\r\nSTAT uptime 1000\r\nSTAT time {time}\r\nSTAT evictions {evicted}\r\n\

@@ -64,10 +64,10 @@ pub(crate) struct Server {
     evicted: u64,
     /// The number of times that all keys were deleted.
     flushes: u64,
-    /// The id of the replication history of the server's data. If this history continues an earlier
-    /// one, the field `origin` contains the id of the earlier history and the first offset that
-    /// belongs to this history.
-    history: u64,
+    /// The id of the replication stream of the server's data. If this stream continues an earlier
+    /// one, the field `origin` contains the id of the earlier stream and the first offset that
+    /// belongs to this stream.
+    replication_id: u64,
     origin: Option<(u64, u64)>,
     offset: u64,
     /// The writes of the primary that this replica has not applied yet, with their times of
@@ -99,7 +99,7 @@ impl Server {
             is_busy: false,
             evicted: 0,
             flushes: 0,
-            history: 0,
+            replication_id: 0,
             origin: None,
             offset: 0,
             stream: VecDeque::new(),
@@ -118,11 +118,11 @@ impl Server {
         self.clock_offset += millis;
     }
 
-    /// Makes the server a primary with a new replication history, which has the id `history`.
-    pub(crate) fn lead(&mut self, history: u64) {
+    /// Makes the server a primary with a new replication stream, which has the id `replication_id`.
+    pub(crate) fn lead(&mut self, replication_id: u64) {
         self.catch_up();
-        let before = (self.history > 0).then_some((self.history, self.offset + 1));
-        (self.role, self.history, self.origin) = (Role::Primary, history, before);
+        let before = (self.replication_id > 0).then_some((self.replication_id, self.offset + 1));
+        (self.role, self.replication_id, self.origin) = (Role::Primary, replication_id, before);
         self.stream.clear();
     }
 
@@ -132,16 +132,16 @@ impl Server {
         self.role = Role::Replica(index);
         self.keys = primary.keys.clone();
         self.library.clone_from(&primary.library);
-        (self.history, self.origin, self.offset) =
-            (primary.history, primary.origin, primary.offset);
+        (self.replication_id, self.origin, self.offset) =
+            (primary.replication_id, primary.origin, primary.offset);
         self.stream.clear();
         self.is_detached = false;
     }
 
     /// Starts the server again. The server keeps its data if `has_data` is set, and always loses
-    /// its scripts. If the server is a primary, it begins the new replication history with the id
-    /// `history`.
-    pub(crate) fn restart(&mut self, has_data: bool, history: u64) {
+    /// its scripts. If the server is a primary, it begins the new replication stream with the id
+    /// `replication_id`.
+    pub(crate) fn restart(&mut self, has_data: bool, replication_id: u64) {
         self.is_alive = true;
         self.scripts.clear();
         if !has_data {
@@ -149,7 +149,7 @@ impl Server {
             self.library = None;
         }
         if self.role == Role::Primary {
-            (self.history, self.origin, self.offset) = (history, None, 0);
+            (self.replication_id, self.origin, self.offset) = (replication_id, None, 0);
         }
     }
 

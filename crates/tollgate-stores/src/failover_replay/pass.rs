@@ -52,12 +52,12 @@ impl ReplayPass {
     }
 
     /// Returns whether some of the remaining state belongs to a partition that still has the epoch
-    /// `history`.
-    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
-        self.left.iter().any(|known| known.is_of(partitions, history))
+    /// `epoch`.
+    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, epoch: u64) -> bool {
+        self.left.iter().any(|known| known.is_of(partitions, epoch))
     }
 
-    /// Joins the remaining state at the partitions with the epoch `history`. The time limit is
+    /// Joins the remaining state at the partitions with the epoch `epoch`. The time limit is
     /// `time`, counted from the time at which these partitions could first be reached. After the
     /// time limit, the rest of the state is abandoned.
     ///
@@ -70,12 +70,12 @@ impl ReplayPass {
     pub(super) async fn go_on(
         &mut self,
         partitions: &impl PartitionedEpochs,
-        history: u64,
+        epoch: u64,
         now: Timestamp,
         time: Duration,
         counters: &Counters,
     ) -> Result<(), StoreError> {
-        self.left.retain(|known| known.is_of(partitions, history));
+        self.left.retain(|known| known.is_of(partitions, epoch));
         while !self.left.is_empty() {
             let until = *self.since.get_or_insert_with(Instant::now) + time;
             let rest = self.left.len().saturating_sub(BATCH);
@@ -145,9 +145,9 @@ async fn join_missing_at(
 }
 
 impl KnownState {
-    /// Returns whether the partition of this subject has the epoch `history`.
-    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, history: u64) -> bool {
-        partitions.epoch_at(partitions.partition(&self.subject)) == history
+    /// Returns whether the partition of this subject has the epoch `epoch`.
+    pub(super) fn is_of(&self, partitions: &impl PartitionedEpochs, epoch: u64) -> bool {
+        partitions.epoch_at(partitions.partition(&self.subject)) == epoch
     }
 
     fn cell_key(&self) -> CellKey<'_> {

@@ -21,14 +21,13 @@ impl<S> FailoverReplay<S> {
         if charges.iter().all(|charge| charge.operation.is_read_only()) {
             return partitions.apply_at(partition, now, charges).await;
         }
-        let (mut history, mut answer) = self.charge_at(partitions, partition, now, charges).await;
-        if matches!(answer, Err(StoreError::Unavailable))
-            && history != partitions.epoch_at(partition)
+        let (mut epoch, mut answer) = self.charge_at(partitions, partition, now, charges).await;
+        if matches!(answer, Err(StoreError::Unavailable)) && epoch != partitions.epoch_at(partition)
         {
             // The charges were not sent, because another epoch began while the charges waited.
-            (history, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
+            (epoch, answer) = Box::pin(self.charge_at(partitions, partition, now, charges)).await;
         }
-        if answer.is_ok() && history != partitions.epoch_at(partition) {
+        if answer.is_ok() && epoch != partitions.epoch_at(partition) {
             // This late answer belongs to an old epoch, and the replay to the new epoch may have
             // started without the charges of this answer.
             let known = self.log.known_of(now, charges);
@@ -50,9 +49,9 @@ impl<S> FailoverReplay<S> {
         partition: usize,
         now: Timestamp,
     ) -> Result<u64, StoreError> {
-        let history = partitions.epoch_at(partition);
+        let epoch = partitions.epoch_at(partition);
         if !partitions.is_paused_at(partition) {
-            return Ok(history);
+            return Ok(epoch);
         }
         // Boxed: a replay is rare and must not make the future of every charge larger.
         Box::pin(self.repair_at(partitions, partition, now)).await
@@ -91,24 +90,24 @@ impl<S> FailoverReplay<S> {
     ) -> Result<u64, StoreError> {
         let passes = &mut *self.passes.lock().await;
         // An epoch that was replaced before its replay finished needs no further replay.
-        passes.retain(|history, pass| pass.is_of(partitions, *history));
+        passes.retain(|epoch, pass| pass.is_of(partitions, *epoch));
         loop {
-            let history = partitions.epoch_at(partition);
+            let epoch = partitions.epoch_at(partition);
             if !partitions.is_paused_at(partition) {
-                return Ok(history);
+                return Ok(epoch);
             }
             let age_max = self.age_max(partitions.outage_at(partition));
-            let pass = passes.entry(history).or_insert_with(|| {
+            let pass = passes.entry(epoch).or_insert_with(|| {
                 let mut known = self.log.known(now, age_max);
-                known.retain(|known| known.is_of(partitions, history));
+                known.retain(|known| known.is_of(partitions, epoch));
                 self.counters.replays.fetch_add(u64::from(!known.is_empty()), Ordering::Relaxed);
                 ReplayPass::new(known, now)
             });
             // The last attempt may be long ago.
             pass.drop_older_than(age_max);
-            pass.go_on(partitions, history, now, self.time, &self.counters).await?;
-            passes.remove(&history);
-            partitions.release(history);
+            pass.go_on(partitions, epoch, now, self.time, &self.counters).await?;
+            passes.remove(&epoch);
+            partitions.release(epoch);
         }
     }
 }

@@ -46,7 +46,7 @@ impl<S: ReplicationEpochs> PartitionedCells for SinglePartition<'_, S> {
 
 impl<S: ReplicationEpochs> PartitionedEpochs for SinglePartition<'_, S> {
     fn epoch_at(&self, _partition: usize) -> u64 {
-        self.0.history()
+        self.0.epoch()
     }
 
     fn is_paused_at(&self, _partition: usize) -> bool {
@@ -61,7 +61,7 @@ impl<S: ReplicationEpochs> PartitionedEpochs for SinglePartition<'_, S> {
         if self.0.holds() { vec![0] } else { Vec::new() }
     }
 
-    fn release(&self, history: u64) {
-        self.0.release(history);
+    fn release(&self, epoch: u64) {
+        self.0.release(epoch);
     }
 }

@@ -109,7 +109,7 @@ fn without_a_repair_it_is_lost() {
 }
 
 #[test]
-fn nothing_is_joined_that_is_there_and_no_history_is_repaired_twice() {
+fn nothing_is_joined_that_is_there_and_no_epoch_is_repaired_twice() {
     let (servers, [node]) = nodes();
     let limit = fixed("core", QUOTA);
     takes(&node, &limit, 1..=10);
@@ -391,7 +391,7 @@ async fn a_late_answer_does_not_undo_a_refund() {
 }
 
 #[test]
-fn who_sees_a_history_settled_is_not_held_back() {
+fn who_sees_an_epoch_settled_is_not_held_back() {
     let (servers, [node]) = nodes();
     let (limit, node) = (fixed("core", QUOTA), Arc::new(node));
     servers.promote(Memory::default());

@@ -29,10 +29,10 @@ impl Slots {
         &self.0[partition % 2]
     }
 
-    /// Converts the epoch `history` of the primary at the index `place` to a number that no other
+    /// Converts the epoch `epoch` of the primary at the index `place` to a number that no other
     /// primary uses.
-    fn number(place: usize, history: u64) -> u64 {
-        2 * (history + 1) + place as u64
+    fn number(place: usize, epoch: u64) -> u64 {
+        2 * (epoch + 1) + place as u64
     }
 }
 
@@ -75,7 +75,7 @@ impl PartitionedCells for Slots {
 
 impl PartitionedEpochs for Slots {
     fn epoch_at(&self, partition: usize) -> u64 {
-        Self::number(partition % 2, self.keeper(partition).history())
+        Self::number(partition % 2, self.keeper(partition).epoch())
     }
 
     fn is_paused_at(&self, partition: usize) -> bool {
@@ -90,10 +90,10 @@ impl PartitionedEpochs for Slots {
         (0..2).filter(|partition| self.is_paused_at(*partition)).collect()
     }
 
-    fn release(&self, history: u64) {
+    fn release(&self, epoch: u64) {
         for (place, keeper) in self.0.iter().enumerate() {
-            if history == Self::number(place, keeper.history()) {
-                keeper.release(keeper.history());
+            if epoch == Self::number(place, keeper.epoch()) {
+                keeper.release(keeper.epoch());
             }
         }
     }

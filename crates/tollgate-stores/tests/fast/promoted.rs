@@ -39,7 +39,7 @@ pub(crate) struct Servers {
     primary: Mutex<Arc<Memory>>,
     replica: Mutex<Arc<Memory>>,
     lags: AtomicBool,
-    history: AtomicU64,
+    epoch: AtomicU64,
 }
 
 impl Servers {
@@ -53,7 +53,7 @@ impl Servers {
         let promoted = std::mem::replace(&mut *self.replica.lock(), Arc::new(follower));
         *self.primary.lock() = promoted;
         self.lags.store(true, Ordering::SeqCst);
-        self.history.fetch_add(1, Ordering::SeqCst);
+        self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 }
 
@@ -79,7 +79,7 @@ impl Promoted {
 impl Store for Promoted {
     async fn apply(&self, now: Timestamp, charges: &[Charge<'_>]) -> Result<Readings, StoreError> {
         let is_read_only = charges.iter().all(|charge| charge.operation.is_read_only());
-        if !is_read_only && self.released.load(Ordering::SeqCst) != self.history() {
+        if !is_read_only && self.released.load(Ordering::SeqCst) != self.epoch() {
             return Err(StoreError::Unavailable);
         }
         if !self.servers.lags.load(Ordering::SeqCst) {
@@ -119,23 +119,23 @@ impl CellTransfer for Promoted {
 }
 
 impl ReplicationEpochs for Promoted {
-    fn history(&self) -> u64 {
-        self.servers.history.load(Ordering::SeqCst)
+    fn epoch(&self) -> u64 {
+        self.servers.epoch.load(Ordering::SeqCst)
     }
 
     fn holds(&self) -> bool {
-        self.released.load(Ordering::SeqCst) != self.history()
+        self.released.load(Ordering::SeqCst) != self.epoch()
     }
 
     fn outage(&self) -> Millis {
         Millis::new(self.outage.load(Ordering::SeqCst))
     }
 
-    fn release(&self, history: u64) {
+    fn release(&self, epoch: u64) {
         if let Some(meanwhile) = self.before_release.lock().take() {
             meanwhile();
         }
-        self.released.fetch_max(history, Ordering::SeqCst);
+        self.released.fetch_max(epoch, Ordering::SeqCst);
     }
 }
 

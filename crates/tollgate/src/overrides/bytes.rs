@@ -1,4 +1,8 @@
 //! The binary encoding in which a store keeps an override table.
+//!
+//! The encoding is written by hand, because this crate is built without serde, and because nodes of
+//! different releases read the same table: each table is written in the oldest version that can
+//! represent it, and unknown versions are errors.
 
 use std::fmt;
 use std::sync::Arc;

@@ -188,7 +188,7 @@ async fn through_two_nodes_a_failover_lets_no_more_through_than_is_said() {
 }
 
 #[tokio::test]
-async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
+async fn an_epoch_holds_charges_back_until_it_is_released_and_reads_never() {
     let server = Server::start().await;
     let settings = ShardSettings::new(server.url().parse().unwrap());
     let store = RedisShard::open(&settings, Keys::new(key()), RuntimeChoice::Best)
@@ -207,7 +207,7 @@ async fn a_history_holds_charges_back_until_it_is_released_and_reads_never() {
         assert_eq!(apply(read).await, Ok(0));
     }
     assert_eq!(apply(take(Cost::ONE)).await, Err(StoreError::Unavailable));
-    store.release(store.history());
+    store.release(store.epoch());
     assert_eq!(apply(take(Cost::ONE)).await, Ok(1));
 }
 

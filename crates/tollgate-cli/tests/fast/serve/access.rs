@@ -5,8 +5,8 @@ use crate::support::client::{Client, fetch, send_line};
 use crate::support::grpc::{ASK, HEALTH, REFLECTION, call};
 use crate::support::node::{Folder, Node};
 
-const RIGHT: &str = "the-right-token-of-the-doors";
-const WRONG: &str = "a-wrong-token-of-the-doors";
+const RIGHT: &str = "the-right-token-of-the-node";
+const WRONG: &str = "a-wrong-token-of-the-node";
 const SHOWN: [Option<&str>; 3] = [None, Some(WRONG), Some(RIGHT)];
 
 /// Every path that requires a token.

@@ -62,7 +62,7 @@ fn the_log_is_written_for_programs_where_they_read_it() {
     let line: Value = serde_json::from_str(&node.wait_for_log("the policy was reloaded")).unwrap();
     assert_eq!((&line["level"], &line["limits"]), (&"INFO".into(), &1.into()), "{line}");
     assert!(line["timestamp"].is_string() && line["version"].is_string(), "{line}");
-    assert!(!node.listener("http").is_empty(), "it told of its doors");
+    assert!(!node.listener("http").is_empty(), "the node reports its listeners");
     node.signal("-TERM");
     node.wait_for_log("every request in flight has ended");
     for line in node.response().lines() {

@@ -76,7 +76,7 @@ fn a_value_that_is_no_text_is_counted_like_any_other() {
 #[test]
 fn what_is_blocked_is_refused_without_a_reason() {
     let site = Site::start(&[LONG_WINDOW], &[]);
-    let answer = site.envoy.get("/closed/door", &[]);
+    let answer = site.envoy.get("/closed/path", &[]);
     assert_eq!((answer.status, answer.body.as_str()), (429, ""));
     assert_eq!((answer.field("ratelimit"), answer.field("retry-after")), ("", ""));
 }

@@ -70,7 +70,7 @@ sessions! {
         .in_sections(&["Query it from any stack"]).with(BUILT);
     the_readme_looks_inside: Session::of("README.md", &["8181", "8182"])
         .in_sections(&["Look inside"]).with(BUILT);
-    the_http_door_answers: Session::of("docs/http.md", &["18080", "18182", "18183"]);
+    the_http_listener_answers: Session::of("docs/http.md", &["18080", "18182", "18183"]);
     the_redis_protocol_is_spoken: Session::of("docs/redis-protocol.md", &["6380"]);
     decisions_are_served: Session::of("docs/serve.md", &["18181", "18182", "16380"]);
     the_proxy_starts: Session::of("docs/proxy.md", &["8080", "9000"]).in_sections(&[""]);

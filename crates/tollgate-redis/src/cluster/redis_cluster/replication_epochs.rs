@@ -18,7 +18,7 @@ impl RedisCluster {
     /// zero while the epoch is unknown. No two epochs have the same number.
     #[must_use]
     pub fn epoch_at(&self, partition: usize) -> u64 {
-        self.owner(partition).map_or(0, |group| group.primary().history())
+        self.owner(partition).map_or(0, |group| group.primary().epoch())
     }
 
     /// Returns whether charges at `partition` are [held back](crate::AfterFailover::Pause) now.
@@ -42,12 +42,12 @@ impl RedisCluster {
         map.map_or_else(Vec::new, |map| map.first_slots(|group| group.primary().holds()))
     }
 
-    /// Permits charges in the replication epoch with the number `history`, if it is the current
+    /// Permits charges in the replication epoch with the number `epoch`, if it is the current
     /// epoch of a primary.
-    pub fn release(&self, history: u64) {
+    pub fn release(&self, epoch: u64) {
         let Some(map) = self.known.current() else { return };
-        for group in map.groups().iter().filter(|group| group.primary().history() == history) {
-            group.primary().release(history);
+        for group in map.groups().iter().filter(|group| group.primary().epoch() == epoch) {
+            group.primary().release(epoch);
         }
     }
 

@@ -13,14 +13,14 @@ impl Scene {
         Self { election: PrimaryElection::new(count, FRESH), now: Instant::now() }
     }
 
-    fn leads(&mut self, address: &str, history: &str, origin: Option<&str>) {
-        let server_report = Replication::leading(history, 100, origin.map(|history| (history, 50)));
+    fn leads(&mut self, address: &str, id: &str, origin: Option<&str>) {
+        let server_report = Replication::leading(id, 100, origin.map(|id| (id, 50)));
         let mark = EpochMark::Unknown;
         self.election.record_report(address, Role::Primary, Some(&server_report), mark, self.now);
     }
 
-    fn follows(&mut self, address: &str, history: &str) {
-        let server_report = Replication::following(history, 100);
+    fn follows(&mut self, address: &str, id: &str) {
+        let server_report = Replication::following(id, 100);
         let mark = EpochMark::Unknown;
         self.election.record_report(address, Role::Replica, Some(&server_report), mark, self.now);
     }
@@ -46,7 +46,7 @@ impl Scene {
 }
 
 #[test]
-fn who_goes_on_from_anothers_history_took_over() {
+fn who_goes_on_from_anothers_stream_took_over() {
     for first in ["old", "new"] {
         let mut scene = Scene::of_sentinels(0);
         match first {
@@ -70,7 +70,7 @@ fn who_goes_on_from_anothers_history_took_over() {
 }
 
 #[test]
-fn unrelated_histories_report_nothing() {
+fn unrelated_streams_report_nothing() {
     let mut scene = Scene::of_sentinels(0);
     scene.leads("a", "x", None);
     scene.leads("b", "y", Some("z"));
@@ -165,7 +165,7 @@ fn what_was_said_long_ago_counts_no_more() {
     assert_eq!(scene.deposed(), [("a", "b")]);
 }
 
-/// Two primaries with replication histories that are not related.
+/// Two primaries with replication streams that are not related.
 fn two_primaries(one: EpochMark, two: EpochMark) -> Scene {
     let mut scene = Scene::of_sentinels(0);
     scene.election.choose_by_mark(["one".into(), "two".into()].into());

@@ -41,7 +41,7 @@ async fn an_emptied_node_is_reported_and_no_other() {
         .find(|group| group.batchers[0].address.as_deref() == Some(&*cluster.nodes[1].url()));
     assert_eq!(of_the_emptied.unwrap().last_loss, Some(DataLoss::Flushed));
     assert_held(&[
-        Figure::fault_seen("losses told", lost().sum()),
+        Figure::fault_seen("losses reported", lost().sum()),
         Figure::at_most("nodes told of", lost().filter(|lost| *lost > 0).count() as u64, 1),
     ]);
 }

@@ -46,7 +46,7 @@ async fn a_replica_that_falls_behind_is_not_read_from(version: Version) {
     client.reads_from(1).await;
     assert_held(&[
         Figure::fault_seen("bytes that the replica lacked", lacks),
-        Figure::at_most("units that a look did not tell of", 5 - info, 0),
+        Figure::at_most("units that a read did not report", 5 - info, 0),
         Figure::at_most("the same, when it was in step again", 5 - client.used().await, 0),
     ]);
 }
@@ -111,7 +111,7 @@ async fn a_replica_that_was_promoted_takes_over_while_the_old_primary_still_answ
     assert_held(&[
         Figure::fault_seen("old primaries that call themselves so", old.into()),
         Figure::at_most("units lost with the old one", 4 - client.used().await, 0),
-        Figure::at_most("losses told", client.store.windows_lost().0, 0),
+        Figure::at_most("losses reported", client.store.windows_lost().0, 0),
     ]);
 }
 

@@ -27,7 +27,7 @@ async fn a_replica_that_loads_is_not_read_from() {
     let known = client.take(NOW, 3).await.unwrap().used;
     pair.primary.is_followed().await;
 
-    // After a promotion, the replica has a replication history of its own, so no partial
+    // After a promotion, the replica has a replication stream of its own, so no partial
     // resynchronization is possible.
     pair.replica.promote().await;
     pair.replica.begin_to_follow(&pair.primary).await;

@@ -28,7 +28,7 @@ async fn emptied_and_restarted_shards_are_counted() {
     anew += u64::from(client.take().await == Ok(1));
     let (lost, _) = client.store.windows_lost();
     assert_held(&[
-        Figure::fault_seen("losses told", lost),
+        Figure::fault_seen("losses reported", lost),
         Figure::at_most("windows begun anew", anew, lost),
     ]);
 }

@@ -108,9 +108,9 @@ async fn another_sites_page_counts_nothing() {
         ("origin", "null", 403),
         ("sec-fetch-site", "cross-site", 403),
         ("sec-fetch-site", "same-origin", 200),
-        ("origin", "http://door.example", 200),
+        ("origin", "http://node.example", 200),
     ] {
-        let requested = Request::post("/json").header("host", "door.example").header(name, value);
+        let requested = Request::post("/json").header("host", "node.example").header(name, value);
         let requested =
             requested.header("content-type", "text/plain").body(Body::from(body)).unwrap();
         let answer = router.clone().oneshot(requested).await.unwrap();

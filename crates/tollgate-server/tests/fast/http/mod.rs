@@ -23,5 +23,5 @@ mod switches;
 mod tenants;
 mod top;
 mod traces;
-mod untaken;
+mod unread_responses;
 mod world;

@@ -128,7 +128,7 @@ fn the_requests_of_the_node_are_simulated_and_drawn() {
 
 #[test]
 fn a_token_is_asked_for_kept_by_the_tab_and_forgotten() {
-    let right = "the-right-token-of-the-doors";
+    let right = "the-right-token-of-the-node";
     let folder = Folder::with(POLICY);
     folder.write("tokens.txt", right);
     let tokens = folder.path("tokens.txt").display().to_string();
@@ -141,7 +141,7 @@ fn a_token_is_asked_for_kept_by_the_tab_and_forgotten() {
     let mut browser = Browser::start();
     let page = open(&mut browser, &node, "limits");
     page.shows("This listener requires a token");
-    page.write("Token", "a-wrong-token-of-the-doors");
+    page.write("Token", "a-wrong-token-of-the-node");
     page.click("button", "Sign in");
     page.shows("the token is not valid for this listener");
     page.write("Token", right);

@@ -17,7 +17,7 @@ export class Table {
     this.wanted = '';
     this.head = element('tr', { role: 'row' }, columns.map((column) => this.heading(column)));
     this.body = element('tbody', { role: 'rowgroup' });
-    this.message = element('p', { class: 'told' });
+    this.message = element('p', { class: 'remark' });
     this.pages = element('div', { class: 'pages', role: 'group', 'aria-label': `Pages of ${caption}` });
     // Without these roles, cards are no table to screen readers.
     const isSortable = columns.some(({ value }) => value);

@@ -59,14 +59,14 @@ export function limit({ refuse }, [name]) {
 
 function describe(facts, meant, isShadow) {
   const link = element('a', { href: '#/subject' }, meant.per.join(', '));
-  const told = [
+  const rows = [
     ['Allows', allows(meant)],
     ['Counted per', meant.per.length ? link : 'all clients together'],
     ['Algorithm', meant.algorithm.replaceAll('_', ' ')],
     ['Enforced for', isShadow ? 'no subjects: its rules are in shadow mode' : meant.enforced_percent === 100 ? 'all subjects' : `${meant.enforced_percent} % of subjects; requests of the others are counted and never refused`],
     ['Name in response headers', meant.visible ? meant.resource : 'none: the limit is hidden from clients'],
   ];
-  fill(facts, told.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
+  fill(facts, rows.map(([word, value]) => element('div', {}, element('dt', {}, word), element('dd', {}, value))));
 }
 
 /// The candidate definition, with the numbers of requests by its decision and that of the limit.

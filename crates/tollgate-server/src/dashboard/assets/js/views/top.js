@@ -33,12 +33,12 @@ export function top({ refuse }) {
       ? new URLSearchParams({ by: by.value, limit: limit.value, count: MOST })
       : new URLSearchParams({ by: by.value, count: MOST_OF_EACH });
     try {
-      const told = await request(`v1/top?${query}`);
+      const found = await request(`v1/top?${query}`);
       // A newer request was sent: its response is the one to show.
       if (mine !== asked) return;
-      table.set(told.limits.flatMap(({ limit: name, subjects: all }) =>
-        all.map((one) => ({ ...one, limit: name, by: told.by }))));
-      setText(since, `Units ${told.by} at this node since ${moment(told.since)}. The numbers are approximate: the true number is at most the value in the column Units, and lower by at most the value in the column Error. If the policy does not reveal the subjects of a limit, their keyed hashes are shown.`);
+      table.set(found.limits.flatMap(({ limit: name, subjects: all }) =>
+        all.map((one) => ({ ...one, limit: name, by: found.by }))));
+      setText(since, `Units ${found.by} at this node since ${moment(found.since)}. The numbers are approximate: the true number is at most the value in the column Units, and lower by at most the value in the column Error. If the policy does not reveal the subjects of a limit, their keyed hashes are shown.`);
       fill(errorBox);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);

@@ -21,28 +21,28 @@ export function whatIf({ refuse }) {
   const file = element('input', { type: 'file', accept: '.log,.json,.jsonl,.txt,.gz', onchange: () => select(true) });
   for (const one of [sampled, uploaded]) one.input.addEventListener('change', () => select(uploaded.input.checked));
   const policy = element('textarea', { rows: 6, spellcheck: 'false', class: 'code' });
-  const told = element('div', { 'aria-live': 'polite' });
+  const status = element('div', { 'aria-live': 'polite' });
   const results = element('div');
   const button = element('button', { type: 'submit' }, 'Simulate');
   const run = async (event) => {
     event.preventDefault();
     const log = uploaded.input.checked ? file.files[0] : null;
     if (log && log.size > MOST_BYTES) {
-      return fill(told, notice('bad', `The file has more than ${MOST_BYTES >> 20} MiB. Compress it, or use \`tollgate simulate\`.`));
+      return fill(status, notice('bad', `The file has more than ${MOST_BYTES >> 20} MiB. Compress it, or use \`tollgate simulate\`.`));
     }
     button.disabled = true;
     fill(results);
-    fill(told, notice('calm', 'Simulating…'));
+    fill(status, notice('calm', 'Simulating…'));
     try {
       const body = log ? { log: await base64(log) } : {};
       if (policy.value.trim()) body.policy = policy.value;
       const found = await request('v1/simulate', { method: 'POST', body, timeout: PATIENCE });
-      fill(told);
+      fill(status);
       fill(results, report(found));
       announce(`Simulated ${many(found.requests, 'request')}: ${count(found.refused)} refused`);
     } catch (problem) {
       if (problem.status === 401) return refuse(problem.message);
-      fill(told, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
+      fill(status, notice('bad', element('p', {}, problem.title ?? 'No response'), element('pre', {}, problem.message)));
     } finally {
       button.disabled = false;
     }
@@ -58,7 +58,7 @@ export function whatIf({ refuse }) {
     element('h1', {}, 'What if'),
     element('section', { class: 'card', 'aria-label': 'Simulation' },
       element('p', { class: 'words' }, 'Shows how many of the selected requests the current policy would refuse. If you enter another policy, it also shows how many that policy would refuse. The simulation uses the times of the requests and its own counters. No subject is charged.'),
-      form, told),
+      form, status),
     results);
   return { node };
 }

@@ -30,7 +30,7 @@ async fn an_http_2_client_that_reads_no_response_is_not_at_work_for_ever() {
     for window in [0, 1] {
         let mut client = connect(&server, window).await;
         let request = Request::get("http://a/openapi.json").body(String::new()).unwrap();
-        let _untaken = timeout(PATIENCE, client.send_request(request)).await.unwrap().unwrap();
+        let _unread = timeout(PATIENCE, client.send_request(request)).await.unwrap().unwrap();
         let closed = async {
             while !client.is_closed() {
                 sleep(Duration::from_millis(5)).await;
@@ -47,11 +47,11 @@ async fn a_listener_full_of_clients_that_take_no_answer_serves_who_comes() {
     let limits =
         ConnectionLimits { at_once: 3, idle: Duration::from_secs(2), ..Default::default() };
     let server = Server::start(HttpOptions::default(), limits);
-    let mut untaken = Vec::new();
+    let mut unread = Vec::new();
     for _ in 0..3 {
         let mut client = connect(&server, 0).await;
         let request = Request::get("http://a/openapi.json").body(String::new()).unwrap();
-        untaken.push(timeout(PATIENCE, client.send_request(request)).await.unwrap().unwrap());
+        unread.push(timeout(PATIENCE, client.send_request(request)).await.unwrap().unwrap());
     }
     let served = async {
         let mut client = connect(&server, 65_535).await;
