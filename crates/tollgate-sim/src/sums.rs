@@ -65,7 +65,8 @@ impl Sums {
             "local bound"
         );
         for (kind, sum) in &self.0 {
-            let excess = sum.store_excess.map_or("none".to_owned(), |excess| format!("{excess}%"));
+            let excess =
+                sum.store_excess.map_or_else(|| "none".to_owned(), |excess| format!("{excess}%"));
             println!(
                 "{kind:<14} {:>7} {:>7} {:>10} {:>10} {:>12} {excess:>12} {:>11}%",
                 sum.worlds,
