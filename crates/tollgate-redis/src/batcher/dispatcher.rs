@@ -256,9 +256,9 @@ impl<C: Codec> Dispatcher<C> {
         outcome
     }
 
-    /// Delivers `answers` to the callers of `batch`. Returns the jobs that the server
-    /// refused as late although their callers still wait. The server refuses such a job if another
-    /// job in the call had an earlier deadline, or if the shard's clock was set.
+    /// Delivers `answers` to the callers of `batch`. Returns the jobs that the server refused as late
+    /// although their callers still wait. The server refuses such a job if another job in the call
+    /// had an earlier deadline, or if the shard's clock was set.
     fn answer(&self, batch: Jobs<C>, answers: Vec<Result<C::Answer, StepError>>) -> Jobs<C> {
         let missing = std::iter::repeat_with(|| Err(StepError::Corrupt));
         let late = BatcherError::Step(StepError::Late);

@@ -269,8 +269,8 @@ mod tests {
         known
     }
 
-    /// The defect: a group was opened when a replica was added during the outage, and the outage was
-    /// forgotten.
+    /// The defect: a group that was opened during an outage, because a replica was added, knew of
+    /// no outage.
     #[tokio::test]
     async fn an_outage_continues_in_the_group_that_takes_over_the_slots() {
         let now = Instant::now();

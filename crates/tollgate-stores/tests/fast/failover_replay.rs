@@ -313,8 +313,8 @@ async fn a_caller_that_gives_up_leaves_the_repair_to_the_next() {
     assert_eq!(used, 11);
 }
 
-/// The defect: state that could not be joined was joined at the next attempt, however long after the
-/// failover that was. Other nodes had used the store since.
+/// The defect: state that could not be joined was joined at the next attempt, however much later
+/// that was. Other nodes had used the store since.
 #[tokio::test(start_paused = true)]
 async fn a_replay_that_was_interrupted_for_long_joins_no_old_state() {
     let day = Millis::from_secs(86_400);
