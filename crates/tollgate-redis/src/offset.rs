@@ -90,7 +90,7 @@ impl ShardClock {
     pub(crate) fn observe(&self, reading: Reading) {
         let measured = Bounds::from_reading(reading);
         let mut estimate = self.estimate.lock();
-        if estimate.since.is_some_and(|since| reading.sent < since) {
+        if estimate.since.is_some_and(|since| reading.sent <= since) {
             return;
         }
         estimate.bounds = Some(match estimate.bounds {

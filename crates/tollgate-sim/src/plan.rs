@@ -215,14 +215,7 @@ impl Plan {
                 kind,
                 Kind::Failover | Kind::TwoPrimaries | Kind::Sentinels | Kind::ServerClocks
             );
-        let shards = match kind {
-            _ if store == StoreKind::Cluster => random.one_of(&[2, 3]),
-            Kind::Rebalance => random.one_of(&[2, 3]),
-            Kind::Rollout => 2,
-            // See `Plan::correct_clocks`. A node knows the clock of a memcached server only to 2 s.
-            Kind::ServerClocks if store == StoreKind::Memcached => 1,
-            _ => random.one_of(&[1, 1, 2]),
-        };
+        let shards = any_shard_count(kind, store, random);
         let servers_per_shard = match store {
             StoreKind::Memcached => 1,
             _ if needs_replica => 2,
@@ -347,5 +340,17 @@ impl fmt::Display for Plan {
             self.quotas.0,
             self.quotas.1,
         )
+    }
+}
+
+/// Returns the number of shards of a world.
+fn any_shard_count(kind: Kind, store: StoreKind, random: &mut Random) -> usize {
+    match kind {
+        _ if store == StoreKind::Cluster => random.one_of(&[2, 3]),
+        Kind::Rebalance => random.one_of(&[2, 3]),
+        Kind::Rollout => 2,
+        // See `Plan::correct_clocks`. A node knows the clock of a memcached server only to 2 s.
+        Kind::ServerClocks if store == StoreKind::Memcached => 1,
+        _ => random.one_of(&[1, 1, 2]),
     }
 }

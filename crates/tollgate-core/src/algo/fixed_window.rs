@@ -124,7 +124,8 @@ impl FixedWindow {
     /// Returns an upper bound of the units that the limit admits for one subject in a period of
     /// length `ran`. The bound holds if clocks differ by at most `skew`, or if one clock is
     /// adjusted by at most `skew`. It is one quota for the window that is open at the start of the
-    /// period, plus one quota for each window that can begin in a period of length `ran + skew`.
+    /// period, plus one quota for each window that can begin in a period of length `ran + skew`. If
+    /// the clock of the store is set back several times, each further time can admit one more quota.
     #[must_use]
     pub const fn max_admitted_units(&self, ran: Millis, skew: Millis) -> u64 {
         let windows = ran.get().saturating_add(skew.get()).div_ceil(self.shortest_window().get());

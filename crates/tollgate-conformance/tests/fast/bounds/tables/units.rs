@@ -15,7 +15,8 @@ pub(super) const ONE_PROCESS: &[&[&str]] = &[
         "clocks differ by S, or a clock is set by S, during a time T",
         "`quota × (⌈(T + S) / window⌉ + 1)` units are admitted in total",
         "A node whose clock differs by more than half of `skew_max` decides by its store's clock, so a wrong node adds \
-         at most half of `skew_max` to S. A change of the store's clock adds the whole change, once",
+         at most half of `skew_max` to S. A change of the store's clock adds the whole change, once. \
+         Each further change back by more than `skew_max`, alone or together with others, adds the quota",
         "`FixedWindow::max_admitted_units`; `Limit::skew_max`; `RedisShard::check_clock`",
     ],
     &[
