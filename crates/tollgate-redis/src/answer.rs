@@ -17,16 +17,6 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
-    /// Returns whether the server wrote, if the job could write. A script that refuses a charge can
-    /// succeed without a write, even in a server that rejects writes.
-    pub(crate) fn has_written(&self) -> bool {
-        match self {
-            Self::Readings(readings) => readings.all_admitted(),
-            Self::CellTransfer(_) => false,
-            Self::Joined => true,
-        }
-    }
-
     /// Returns the readings of a job with charges.
     ///
     /// # Errors

@@ -142,6 +142,15 @@ impl Job {
         }
     }
 
+    /// Returns whether the job writes if its charges are admitted. Other operations can succeed
+    /// without a write, such as a refund in a window that is over.
+    pub(crate) fn takes_units(&self) -> bool {
+        self.charges.iter().any(|operation| match operation.op {
+            Op::Charge { cost } | Op::TakeLease { cost, .. } | Op::Reserve { cost, .. } => cost > 0,
+            _ => false,
+        })
+    }
+
     /// Returns whether the job only reads: it changes nothing, whatever state the server has.
     pub(crate) fn is_read_only(&self) -> bool {
         self.charges.iter().all(|operation| match operation.op {

@@ -26,8 +26,6 @@ use crate::node::{Answer, Source};
 use crate::phase::Phase;
 use crate::plan::{Kind, OverrideEffect, Plan, StoreKind};
 
-pub(crate) use clocks::NodeTimes;
-
 use bounds::{Bounds, early_by_leases, held_in_flight, max_contended, unused_units};
 
 /// The largest number of violations that are reported for a world.

@@ -22,11 +22,21 @@ use tollgate_stores::fallback::LocalChargeCounts;
 
 use crate::clock::NodeClock;
 use crate::cluster::{Cluster, NodeLinks};
-use crate::judge::NodeTimes;
 use crate::overrides::NodeOverrides;
 use crate::plan::{Kind, OverrideEffect, Plan, Version};
 use crate::policy;
 use crate::records::{RecordedBackend, Records};
+
+/// The clocks of a node at the end of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeTimes {
+    /// The time that the node's own clock shows.
+    pub(crate) own: Timestamp,
+    /// The time by which the node decides.
+    pub(crate) decides: Timestamp,
+    /// The number of changes of servers' clocks that the node has detected.
+    pub(crate) steps: u64,
+}
 
 /// The name of the policy file in messages.
 const POLICY_NAME: &str = "world.yaml";

@@ -148,6 +148,11 @@ impl<S: Store> Limiter<S> {
         &self.tracer
     }
 
+    /// Remembers the current async runtime for work that begins outside of one.
+    pub(crate) fn remember_runtime(&self) {
+        self.background.remember_runtime();
+    }
+
     /// Runs `work` after a response was made, without delaying the client of this response.
     pub(crate) fn in_background(&self, work: impl Future<Output = ()> + Send + 'static) {
         self.background.run(work);

@@ -90,6 +90,8 @@ impl<S: Store + 'static> RequestLimiter<S> {
     /// # }).unwrap();
     /// ```
     pub async fn check(&self, parts: &Parts, peer: Option<SocketAddr>) -> RequestDecision<S> {
+        // The caller may finish or drop the decision outside of the runtime.
+        self.limiter.remember_runtime();
         let deciding = {
             let values = self.application_values(parts);
             let fields = Fields::of_parts(parts, &values);

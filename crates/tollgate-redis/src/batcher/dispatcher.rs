@@ -124,14 +124,21 @@ impl<C: Codec> Dispatcher<C> {
         match self.call(&mut phases, &mut claimed, &call, last).await {
             Outcome::Replies(replies) => {
                 let epochs = self.link.epochs();
-                let is_down = replies.iter().any(|it| it.as_ref().is_err_and(is_cluster_down));
+                let is_down = |reply: &RedisResult<_>| reply.as_ref().is_err_and(is_cluster_down);
                 // Without a refusal, the answers are not examined.
-                let (is_examined, mut has_written) = (is_down || epochs.is_refusing(), false);
+                let is_examined = epochs.is_refusing() || replies.iter().any(is_down);
+                // Whether the last reply that shows it is a refusal or a write.
+                let (mut has_refused, mut has_written) = (false, false);
                 for (part, reply) in parts.into_iter().zip(replies) {
+                    if is_examined && is_down(&reply) {
+                        (has_refused, has_written) = (true, false);
+                    }
                     again.append(match reply {
                         Ok(reply) => {
                             let answers = self.codec.decode(part.jobs(), reply);
-                            has_written |= is_examined && self.codec.wrote(part.jobs(), &answers);
+                            if is_examined && self.codec.wrote(part.jobs(), &answers) {
+                                (has_refused, has_written) = (false, true);
+                            }
                             self.answer(part, answers)
                         }
                         Err(error) => self.fail(&connection, &claimed, part, &error, last).await,
@@ -139,7 +146,7 @@ impl<C: Codec> Dispatcher<C> {
                 }
                 if has_written {
                     epochs.accept(claimed.since(), Instant::now());
-                } else if is_down {
+                } else if has_refused {
                     epochs.refuse(Instant::now());
                 }
             }

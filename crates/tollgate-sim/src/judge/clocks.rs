@@ -3,6 +3,7 @@
 use tollgate_core::Timestamp;
 
 use super::Judge;
+use crate::node::NodeTimes;
 use crate::plan::{Action, Kind, StoreKind};
 
 /// Half of the default `skew_max`, in ms. If the clocks of a node and a server differ by more, the
@@ -19,17 +20,6 @@ const MEMCACHED_ERROR: u64 = 2_250;
 
 /// The change of a clock in ms that a node must detect.
 const CERTAIN_STEP: u64 = 100;
-
-/// The clocks of a node at the end of a run.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NodeTimes {
-    /// The time that the node's own clock shows.
-    pub(crate) own: Timestamp,
-    /// The time by which the node decides.
-    pub(crate) decides: Timestamp,
-    /// The number of changes of servers' clocks that the node has detected.
-    pub(crate) steps: u64,
-}
 
 impl Judge {
     /// Checks the clocks at the end of a world with wrong clocks of servers. `servers` contains the

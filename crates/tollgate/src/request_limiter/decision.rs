@@ -100,7 +100,8 @@ impl<S: Store + 'static> RequestDecision<S> {
     /// from the response, the reserved units are charged; [`RateLimitLayer`](crate::RateLimitLayer)
     /// reads such costs.
     ///
-    /// The store calls run in the background. Only the first call has an effect, and none if the
+    /// The store calls run in the background, in the runtime of
+    /// [`RequestLimiter::check`](crate::RequestLimiter::check) if the caller is in none. Only the first call has an effect, and none if the
     /// request was refused.
     ///
     /// ```

@@ -131,7 +131,7 @@ async fn only_a_write_ends_an_outage() {
 #[tokio::test]
 async fn a_node_that_serves_other_slots_has_no_outage() {
     let batcher = batcher().await;
-    assert!(!batcher.refuses_after(&["WRITE", "DOWN"]).await);
+    assert!(!batcher.refuses_after(&["DOWN", "WRITE"]).await);
     assert!(!batcher.refuses_after(&["WITHOUT_OWNER"]).await);
 }
 
@@ -140,4 +140,11 @@ async fn a_node_that_serves_other_slots_has_no_outage() {
 async fn a_server_that_was_busy_serves_calls_on_the_next_connection() {
     let batcher = batcher().await;
     assert!(!batcher.refuses_after(&["BUSY"]).await);
+}
+
+/// The defect: a node that went down in the middle of a call had no outage.
+#[tokio::test]
+async fn a_write_before_the_refusal_in_one_call_does_not_hide_it() {
+    let batcher = batcher().await;
+    assert!(batcher.refuses_after(&["WRITE", "DOWN"]).await);
 }
