@@ -47,17 +47,20 @@ const REACH_LOCAL_BOUND: [&str; 15] = [
     "server clocks",
 ];
 
-/// Returns the seed of the world with the number `number`. A third of the worlds have seeds from 0
-/// on, and a sixth each from [`FIRST_OF_SECOND`], [`FIRST_OF_THIRD`], [`FIRST_OF_FOURTH`] and
-/// [`FIRST_OF_ALL`] on.
-/// On average, the worlds from seed 0 on need the least processor time.
+/// The fewest worlds from which the approach to the bounds is checked. With fewer worlds, some kinds
+/// have too few worlds to come near their bounds.
+const CONCLUSIVE: usize = 3_000;
+
+/// Returns the seed of the world with the number `number`. Half of the worlds have seeds from 0 on,
+/// and an eighth each from [`FIRST_OF_SECOND`], [`FIRST_OF_THIRD`], [`FIRST_OF_FOURTH`] and
+/// [`FIRST_OF_ALL`] on. On average, the worlds from seed 0 on need the least processor time.
 const fn seed_of(number: u64) -> u64 {
-    let round = number / 6;
-    match number % 6 {
-        part @ ..2 => 2 * round + part,
-        2 => FIRST_OF_SECOND + round,
-        3 => FIRST_OF_THIRD + round,
-        4 => FIRST_OF_FOURTH + round,
+    let round = number / 8;
+    match number % 8 {
+        part @ ..4 => 4 * round + part,
+        4 => FIRST_OF_SECOND + round,
+        5 => FIRST_OF_THIRD + round,
+        6 => FIRST_OF_FOURTH + round,
         _ => FIRST_OF_ALL + round,
     }
 }
@@ -103,6 +106,9 @@ fn ten_thousand_worlds_satisfy_everything() {
         let of_kind = results.iter().filter_map(|(approached, ..)| approached.get(kind));
         of_kind.fold((None, 0), |most, one| (most.0.max(one.0), most.1.max(one.1)))
     };
+    if worlds < CONCLUSIVE {
+        return;
+    }
     // If no world reaches a quarter of a bound, the bound is too weak, or the faults in the worlds
     // are.
     for kind in REACH_STORE_BOUND {
