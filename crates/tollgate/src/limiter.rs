@@ -119,7 +119,7 @@ impl<S: Store> Limiter<S> {
         self
     }
 
-    /// Sets the key under which credentials are hashed. All nodes that share a store need the same
+    /// Sets the key under which subjects are hashed. All nodes that share a store need the same
     /// key.
     #[must_use]
     pub fn with_key(mut self, key: HashKey) -> Self {
@@ -215,7 +215,7 @@ impl<S: Store> Limiter<S> {
         &self.store
     }
 
-    /// Returns the key under which credentials are hashed.
+    /// Returns the key under which subjects are hashed.
     #[must_use]
     pub const fn key(&self) -> &HashKey {
         &self.key
