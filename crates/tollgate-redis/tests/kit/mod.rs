@@ -37,6 +37,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client};
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 /// The most attempts to find a free port. Another process may take a free port before the server
 /// does.
@@ -54,6 +55,9 @@ pub struct Server {
     child: Child,
     port: u16,
     directory: TempDir,
+    /// Keeps the port while the server is down. Without it, the server of another test could take
+    /// the port, and the clients and sentinels of this test would use that server.
+    held_port: Option<TcpSocket>,
 }
 
 impl Server {
@@ -87,7 +91,8 @@ impl Server {
             let port = free_port();
             let mut command = command(version, port, directory.path(), arguments);
             prepare(&mut command);
-            let mut server = Self { version, child: run(&mut command), port, directory };
+            let child = run(&mut command);
+            let mut server = Self { version, child, port, directory, held_port: None };
             if server.is_ready().await {
                 return server;
             }

@@ -2,7 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses the faults that it is about")]
 
+use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
+
+use tokio::net::TcpSocket;
 
 use super::{Server, command, run};
 
@@ -33,15 +36,21 @@ impl Server {
         self.signal("-CONT");
     }
 
-    /// Kills the server with SIGKILL.
+    /// Kills the server with SIGKILL. Connections to its port are refused from then on.
     pub fn kill(&mut self) {
         self.child.kill().expect("a server to kill");
         self.child.wait().expect("a server that died");
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_reuseaddr(true).expect("a socket option");
+        // If another process was faster, the port cannot be kept.
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
+        self.held_port = socket.bind(address).is_ok().then_some(socket);
     }
 
     /// Starts the server again on its port with the data saved in its directory. Does not wait
     /// until the server is ready.
     pub fn start_again(&mut self, arguments: &[&str]) {
+        self.held_port = None;
         self.child = run(&mut command(self.version, self.port, self.directory.path(), arguments));
     }
 
