@@ -125,8 +125,14 @@ impl OneWindow {
 
     /// Records the answer `used` to the operation of a call that began at `started`.
     fn answer(&self, started: CallStart, operation: Operation, used: u64) {
+        self.answer_in(started, operation, used, Millis::from_secs(20));
+    }
+
+    /// Records the answer `used` to a call that began at `started`, in the window that ends after
+    /// `rest`.
+    fn answer_in(&self, started: CallStart, operation: Operation, used: u64, rest: Millis) {
         let charges = [Charge { limit: &self.limit, subject: &Subject::default(), operation }];
-        let full_reset_at = Self::NOW.after(Millis::from_secs(20));
+        let full_reset_at = Self::NOW.after(rest);
         let reading =
             Reading { admission: Admission::Now, used, full_reset_at, ..Reading::default() };
         self.log.remember(started, Self::NOW, &charges, &[reading].into_iter().collect());
@@ -182,4 +188,16 @@ fn a_peek_does_not_replace_a_higher_reading() {
     node.charge(node.log.begin(), 80);
     node.answer(node.log.begin(), Operation::Peek { cost: Cost::ONE }, 70);
     assert_eq!(node.used(), 80);
+}
+
+/// A full window that has ended does not hide the units of the next window, also if the calls
+/// overlap.
+#[test]
+fn a_full_earlier_window_does_not_hide_the_next_one_while_calls_overlap() {
+    let window = OneWindow::new();
+    let charge = Operation::Charge { cost: Cost::ONE, id: ChargeId(1) };
+    let (earlier, later) = (window.log.begin(), window.log.begin());
+    window.answer_in(earlier, charge, 100, Millis::from_secs(20));
+    window.answer_in(later, charge, 1, Millis::from_secs(50));
+    assert_eq!(window.used(), 1);
 }
