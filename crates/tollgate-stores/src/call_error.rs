@@ -1,4 +1,4 @@
-//! What the error of a store call says about the call's charges.
+//! Conclusions from the error of a store call about the charges of the call.
 
 use tollgate_core::StoreError;
 

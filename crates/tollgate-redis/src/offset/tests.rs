@@ -89,10 +89,10 @@ fn no_reading_overflows() {
     }
 }
 
-/// The defect: a reply of the server before arrived after the first reading of its successor, whose
-/// clock differs. It counted as a change of the clock, and replaced the estimate.
+/// The defect: a late reply of the replaced server arrived after the first reading of its successor.
+/// The clocks differ. The reply counted as a change of the clock, and replaced the estimate.
 #[test]
-fn a_late_reply_of_the_server_before_says_nothing_about_the_clock() {
+fn a_late_reply_of_a_replaced_server_does_not_change_the_clock() {
     let (clock, start) = (ShardClock::default(), Instant::now());
     let switched = start + Duration::from_micros(5_000);
     clock.begin(Some(reading(start, 4_000, 4_500, 5_000)), switched);

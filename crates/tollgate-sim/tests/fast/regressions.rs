@@ -104,10 +104,10 @@ fn an_outage_begins_with_the_first_call_that_the_primary_refuses() {
     assert_sound(Kind::Cluster, &[1_256_038, 1_275_712]);
 }
 
-/// The defect: a late reply of the server before counted as a change of the clock of its successor,
+/// The defect: a late reply of a replaced server counted as a change of the clock of its successor,
 /// and replaced the estimate of this clock.
 #[test]
-fn a_late_reply_of_the_server_before_changes_no_clock() {
+fn a_late_reply_of_a_replaced_server_does_not_change_the_clock() {
     assert_sound(Kind::Sentinels, &[16_828, 4_200_663]);
 }
 

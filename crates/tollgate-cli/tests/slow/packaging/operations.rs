@@ -1,4 +1,4 @@
-//! What the chart and the compose file have for operators: metrics, scaling, and who may connect.
+//! Tests of the chart and the compose file for operators: metrics, scaling, permitted connections.
 
 use serde_json::{Value, json};
 
