@@ -31,7 +31,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use tokio::task::JoinHandle;
 pub use tollgate_core::reading::DecisionSource;
 use tollgate_core::{Charge, Readings, Store, StoreError, Timestamp};
@@ -187,6 +187,12 @@ impl<S: Store> Limiter<S> {
     #[must_use]
     pub fn policy(&self) -> Arc<Revision> {
         self.policy.load_full()
+    }
+
+    /// Returns the current policy like [`policy`](Self::policy), for a short use. The reference count
+    /// that all threads share is not changed.
+    pub(crate) fn borrow_policy(&self) -> Guard<Arc<Revision>> {
+        self.policy.load()
     }
 
     /// Replaces the current policy. A decision that has begun continues with the policy with which

@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, Guard};
 use http::request::Parts;
 use tollgate_core::Store;
 
@@ -124,13 +124,13 @@ impl<S: Store + 'static> RequestLimiter<S> {
     /// Returns whether a limit or a rule uses the client's address, so every request needs the
     /// address.
     pub(crate) fn needs_peer(&self) -> bool {
-        let (policy, examined) = (self.limiter.policy(), self.uses_address.load());
+        let (policy, examined) = (self.limiter.borrow_policy(), self.uses_address.load());
         if Arc::ptr_eq(&policy, &examined.0) {
             return examined.1;
         }
         // The policy was replaced.
         let is_used = address::is_used(&policy);
-        self.uses_address.store(Arc::new((policy, is_used)));
+        self.uses_address.store(Arc::new((Guard::into_inner(policy), is_used)));
         is_used
     }
 

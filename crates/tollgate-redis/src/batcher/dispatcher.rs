@@ -144,10 +144,12 @@ impl<C: Codec> Dispatcher<C> {
                         Err(error) => self.fail(&connection, &claimed, part, &error, last).await,
                     });
                 }
-                if has_written {
-                    epochs.accept(claimed.since(), Instant::now());
-                } else if has_refused {
-                    epochs.refuse(Instant::now());
+                if (has_written || has_refused) && self.link.uses(&connection) {
+                    if has_written {
+                        epochs.accept(claimed.since(), Instant::now());
+                    } else {
+                        epochs.refuse(Instant::now());
+                    }
                 }
             }
             Outcome::Failed(error) => {
@@ -307,7 +309,7 @@ impl<C: Codec> Dispatcher<C> {
         }
         match classify(error) {
             ErrorClass::Unfit => {
-                if !is_busy(error) {
+                if !is_busy(error) && self.link.uses(connection) {
                     self.link.epochs().refuse(Instant::now());
                 }
                 self.leave(connection);

@@ -76,6 +76,13 @@ impl Link {
         self.members.permits(connection.address())
     }
 
+    /// Returns whether `connection` is the connection in use. A late reply on an earlier connection
+    /// says nothing about the server that serves calls now.
+    pub(crate) fn uses(&self, connection: &Connection) -> bool {
+        let current = self.supervised.connection();
+        current.is_some_and(|current| current.generation == connection.generation)
+    }
+
     /// Returns the reason why the last attempt to connect failed or the last connection was lost.
     /// Returns `None` if no attempt has failed and no connection was lost.
     pub(crate) fn last_error(&self) -> Option<LinkError> {

@@ -6,7 +6,7 @@ use redis::Cmd;
 use redis::aio::MultiplexedConnection;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use tollgate_core::Timestamp;
 use tollgate_link::LinkLimits;
 
@@ -57,7 +57,7 @@ impl Codec for Names {
 }
 
 /// Answers commands like a primary. Rejects the first command `BUSY`.
-async fn serve(mut stream: TcpStream, is_busy: Arc<AtomicBool>) {
+async fn serve(mut stream: TcpStream, faults: Arc<Faults>) {
     let mut bytes = [0; 1024];
     while let Ok(count @ 1..) = stream.read(&mut bytes).await {
         let received = String::from_utf8_lossy(&bytes[..count]).into_owned();
@@ -69,7 +69,13 @@ async fn serve(mut stream: TcpStream, is_busy: Arc<AtomicBool>) {
                 "MGET" => "*2\r\n$-1\r\n$-1\r\n",
                 "DOWN" => "-CLUSTERDOWN The cluster is down\r\n",
                 "WITHOUT_OWNER" => "-CLUSTERDOWN Hash slot not served\r\n",
-                "BUSY" if is_busy.swap(false, Ordering::Relaxed) => "-BUSY a script runs\r\n",
+                "BUSY" if faults.is_busy.swap(false, Ordering::Relaxed) => {
+                    "-BUSY a script runs\r\n"
+                }
+                "LATE" if faults.is_late.swap(false, Ordering::Relaxed) => {
+                    faults.released.notified().await;
+                    "-READONLY You can't write against a read only replica.\r\n"
+                }
                 _ => "+OK\r\n",
             };
             stream.write_all(reply.as_bytes()).await.unwrap();
@@ -77,14 +83,30 @@ async fn serve(mut stream: TcpStream, is_busy: Arc<AtomicBool>) {
     }
 }
 
+/// The faults of the first calls with the names `BUSY` and `LATE`.
+#[derive(Debug)]
+struct Faults {
+    is_busy: AtomicBool,
+    is_late: AtomicBool,
+    /// Releases the reply to the first call `LATE`.
+    released: Notify,
+}
+
 /// Returns a batcher that is connected to a server in this process.
 async fn batcher() -> Batcher<Names> {
+    batcher_with_faults().await.0
+}
+
+/// Returns such a batcher, and the faults of its server.
+async fn batcher_with_faults() -> (Batcher<Names>, Arc<Faults>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = format!("redis://{}", listener.local_addr().unwrap()).parse().unwrap();
-    let is_busy = Arc::new(AtomicBool::new(true));
+    let (is_busy, is_late) = (AtomicBool::new(true), AtomicBool::new(true));
+    let faults = Arc::new(Faults { is_busy, is_late, released: Notify::new() });
+    let of_server = Arc::clone(&faults);
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            tokio::spawn(serve(stream, Arc::clone(&is_busy)));
+            tokio::spawn(serve(stream, Arc::clone(&of_server)));
         }
     });
     let limits = LinkLimits {
@@ -97,7 +119,7 @@ async fn batcher() -> Batcher<Names> {
     let (role, codec) = (RequiredRole::Primary, Arc::new(Names));
     let batcher = Batcher::start(vec![server], role, codec, BatcherLimits::default(), limits);
     batcher.link().up().await;
-    batcher
+    (batcher, faults)
 }
 
 impl Batcher<Names> {
@@ -147,4 +169,30 @@ async fn a_server_that_was_busy_serves_calls_on_the_next_connection() {
 async fn a_write_before_the_refusal_in_one_call_does_not_hide_it() {
     let batcher = batcher().await;
     assert!(batcher.refuses_after(&["WRITE", "DOWN"]).await);
+}
+
+/// The defect: after a failover, a late reply of the replaced server counted as a refusal of its
+/// successor.
+#[tokio::test]
+async fn a_late_reply_on_an_earlier_connection_is_no_refusal() {
+    let (batcher, faults) = batcher_with_faults().await;
+    let replaced = async {
+        let mut phases = batcher.link().phases();
+        let generation = match &*phases.borrow() {
+            Phase::Up(connection) => connection.generation,
+            Phase::Connecting | Phase::Down => panic!("there is a connection"),
+        };
+        while faults.is_late.load(Ordering::Relaxed) {
+            tokio::task::yield_now().await;
+        }
+        batcher.link().report(generation, Fault::Ended);
+        let is_replaced = |phase: &Phase| match phase {
+            Phase::Up(connection) => connection.generation != generation,
+            Phase::Connecting | Phase::Down => true,
+        };
+        phases.wait_for(is_replaced).await.unwrap();
+        faults.released.notify_one();
+    };
+    let (refuses, ()) = tokio::join!(batcher.refuses_after(&["LATE"]), replaced);
+    assert!(!refuses);
 }
