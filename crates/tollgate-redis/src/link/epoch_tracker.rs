@@ -173,6 +173,12 @@ impl Last {
 mod tests {
     use super::*;
 
+    /// Connects a server with the replication id `name` at `now`. Returns the outage before.
+    fn begin_at(numbers: &EpochTracker, now: Instant, name: &str) -> Millis {
+        numbers.begin(Some(&Replication::leading(name, 7, None)), now);
+        numbers.outage(now)
+    }
+
     #[test]
     fn an_epoch_goes_on_over_connections_and_ends_with_a_promotion() {
         let [numbers, others] = [(); 2].map(|()| EpochTracker::default());
@@ -215,10 +221,7 @@ mod tests {
     fn an_outage_is_what_lies_between_two_epochs() {
         let (numbers, start) = (EpochTracker::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let begun = |name, seconds| {
-            numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
-            numbers.outage(at(seconds))
-        };
+        let begun = |name, seconds| begin_at(&numbers, at(seconds), name);
         assert_eq!(begun("x", 1), Millis::ZERO);
         numbers.leave(at(2));
         assert_eq!(begun("x", 40), Millis::ZERO, "the same epoch");
@@ -230,10 +233,7 @@ mod tests {
     fn an_old_primary_that_returned_for_a_moment_ended_the_outage() {
         let (numbers, start) = (EpochTracker::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let begun = |name, seconds| {
-            numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
-            numbers.outage(at(seconds))
-        };
+        let begun = |name, seconds| begin_at(&numbers, at(seconds), name);
         begun("x", 1);
         numbers.leave(at(20));
         begun("x", 24);
@@ -248,10 +248,7 @@ mod tests {
     fn a_primary_that_refused_calls_before_the_failover_ended_its_service_then() {
         let (numbers, start) = (EpochTracker::default(), Instant::now());
         let at = |seconds| start + Duration::from_secs(seconds);
-        let begun = |name, seconds| {
-            numbers.begin(Some(&Replication::leading(name, 7, None)), at(seconds));
-            numbers.outage(at(seconds))
-        };
+        let begun = |name, seconds| begin_at(&numbers, at(seconds), name);
         begun("x", 1);
         numbers.refuse(at(20));
         numbers.refuse(at(24));

@@ -101,8 +101,8 @@ impl<S: Store + 'static> RequestDecision<S> {
     /// reads such costs.
     ///
     /// The store calls run in the background, in the runtime of
-    /// [`RequestLimiter::check`](crate::RequestLimiter::check) if the caller is in none. Only the first call has an effect, and none if the
-    /// request was refused.
+    /// [`RequestLimiter::check`](crate::RequestLimiter::check) if the caller is in none. Only the
+    /// first call has an effect, and none if the request was refused.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(async {
